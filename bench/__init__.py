@@ -1,0 +1,1 @@
+"""Scripts that measure: baselines at matched compute, speed, memory."""

@@ -1,0 +1,1 @@
+"""Image-to-video backends, their catalog and the conformance suite."""

@@ -1,0 +1,90 @@
+"""Errors, named by what the caller should do; caught only at boundaries (attempt, HTTP, job).
+
+    CliploopError
+    ├── TaskRejected          fix the input
+    ├── BackendMisconfigured  fix the configuration
+    ├── BackendUnavailable    retry later: backoff with jitter, honours retry_after, then waiting
+    ├── BackendFailed         this attempt is lost and counted
+    ├── ReplyUnreadable       ask again: three asks in all, then waiting `unclear`
+    ├── ReplyBlocked          a safety filter: one more ask, then waiting `backend`
+    ├── JobNotFound
+    ├── JobCancelled
+    └── JobWaiting            stopped, resumable: the runner records it
+
+`Suspended` is a BaseException: only the journal raises it, only the runner catches it.
+"""
+
+from __future__ import annotations
+
+from orchestrator.records import Spend, WaitReason
+
+
+class CliploopError(Exception):
+    """Base: `str(error)` is one line that says what was wrong, where, and what to do."""
+
+
+class TaskRejected(CliploopError):
+    """The picture, prompt or option cannot be used. `reason` is a short machine-readable code."""
+
+    def __init__(self, message: str, *, reason: str = "invalid") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class BackendMisconfigured(CliploopError):
+    """A name, key, option or extra is missing or wrong; the message names the remedy."""
+
+
+class BackendUnavailable(CliploopError):
+    """The backend may answer later."""
+
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class BackendFailed(CliploopError):
+    """The render is lost; it counts as an attempt without a verdict."""
+
+
+class ReplyUnreadable(CliploopError):
+    """A model's reply that is empty, unfinished, contradictory or not in the asked form."""
+
+    def __init__(self, message: str, *, raw: str = "", spend: Spend | None = None) -> None:
+        super().__init__(message)
+        self.raw = raw
+        self.spend = spend or Spend(vlm_calls=1)
+
+
+class ReplyBlocked(CliploopError):
+    """A safety filter withheld the reply."""
+
+    def __init__(self, message: str, *, raw: str = "", spend: Spend | None = None) -> None:
+        super().__init__(message)
+        self.raw = raw
+        self.spend = spend or Spend(vlm_calls=1)
+
+
+class JobNotFound(CliploopError):
+    """No such job, or not this caller's."""
+
+
+class JobCancelled(CliploopError):
+    """The caller asked the job to stop; raised by a backend from its progress callback too."""
+
+
+class JobWaiting(CliploopError):
+    """The job stops in state `waiting`; running it again goes on at `key`."""
+
+    def __init__(self, reason: WaitReason, message: str, *, key: str = "") -> None:
+        super().__init__(message)
+        self.reason: WaitReason = reason
+        self.key = key
+
+
+class Suspended(BaseException):
+    """Effects that cannot run here: all of them are scheduled, then the loop unwinds."""
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        super().__init__(", ".join(keys))
+        self.keys = keys

@@ -1,0 +1,1 @@
+"""VLM roles: planner, verifier, router, assessor; reply parsing; the embedded oracle."""

@@ -1,0 +1,1 @@
+"""The HTTP service. Comes after the local loop."""

@@ -1,0 +1,1 @@
+"""Jobs, journal and artifacts: what survives a crash."""

@@ -1,0 +1,1 @@
+"""The worker process (reason and render). Comes with the service."""

@@ -1,0 +1,1 @@
+"""Procedural video tasks with exact answers: state, rules, renderer, reader, oracle plan."""
