@@ -85,7 +85,10 @@ class Scene(Protocol):
         ...
 
     def read(self, frame: Frame) -> Reading | None:
-        """Read a frame of the same size; None if it no longer shows this scene (collapse). Target: ≤ 5 ms at 512 px."""
+        """Read a frame of the same size; None if it no longer shows this scene (collapse).
+
+        Target: at most 5 ms at 512 px.
+        """
         ...
 
     def sprites(self, frame: Frame, reading: Reading, pieces: Sequence[str]) -> Mapping[str, Sprite]:
