@@ -177,7 +177,7 @@ class Journal(Protocol):
         ...
 
     def peek(self, key: str, kind: type[R]) -> R | None:
-        """The recorded value, or None; never runs anything."""
+        """The recorded value, or None; raises BackendFailed for a recorded failure; never runs anything."""
         ...
 
     def renewals(self, key: str) -> int:

@@ -31,7 +31,7 @@ FailureKind = Literal[
     "other",
 ]
 RouteAction = Literal["regenerate", "split", "fallback"]
-StepStatus = Literal["accepted", "best_effort", "empty", "split"]
+StepStatus = Literal["accepted", "best_effort", "empty", "split", "unverified", "running"]
 OutcomeKind = Literal["completed", "exhausted"]
 WaitReason = Literal["review", "unclear", "backend", "disk", "changed"]
 
@@ -157,11 +157,12 @@ class Policy(Record):
     verifier: str
     router: str
     assessor: str
+    selector: str | None = None  # None: best attempt by rule
     generator_options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     capabilities: Capabilities
     canvas: Canvas
     max_steps: int = Field(default=3, ge=1)
-    max_attempts: int = Field(default=3, ge=1)
+    max_attempts: int = Field(default=3, ge=1, le=1000)
     seed: int = Field(default=0, ge=0)
     gate: Literal["none", "single_shot"] = "none"
     budget: Budget = Budget()
@@ -223,7 +224,10 @@ class Clip(Record):
 
 
 class Segment(Record):
-    """Frames first … stop − 1 of a mezzanine, shown at fps."""
+    """Frames first … stop − 1 of a mezzanine, shown at fps.
+
+    A still is a segment too: `mezzanine` is then the key of a PNG (it ends in `.png`), with first 0, stop 1.
+    """
 
     mezzanine: ArtifactKey
     first: int = Field(ge=0)
@@ -315,12 +319,40 @@ class Assessment(Record):
 
 
 class Answer(Record, Generic[R]):
-    """One ask of a model: the value, what it cost, and the raw reply as text."""
+    """What a model answered: the value, what it cost, and the raw reply as text.
+
+    `asks` counts the asks that it took; `defaulted` says why the stated default stands in for an answer.
+    """
 
     value: R
     spend: Spend = Spend()
     raw: str = ""
     model: str = ""
+    asks: int = 1
+    defaulted: str = ""
+
+
+class Asked(Record, Generic[R]):
+    """One ask of a model as recorded under `…/try/n`: an answer, or why there is none."""
+
+    answer: Answer[R] | None = None
+    unreadable: str = ""
+    blocked: str = ""
+    raw: str = ""
+    spend: Spend = Spend()
+
+
+class Rendered(Record):
+    """One render as recorded under `…/clip`."""
+
+    clip: Clip
+    spend: Spend
+
+
+class Token(Record):
+    """What a remote backend calls a render that is under way."""
+
+    token: str = ""
 
 
 class Progressed(Record):
@@ -344,6 +376,7 @@ class View(Record):
     max_steps: int = 1
     seed: int = 0  # derived per ask
     temperature: float = 0.2
+    prompt_chars: int = 4000  # the generator's text limit: a longer instruction is asked again
 
 
 class Attempt(Record):
