@@ -1,0 +1,70 @@
+# Every target makes .venv by itself and is quick the second time. Needs Python >= 3.11, git and make.
+PYTHON ?= python3
+SEED ?= 0
+
+BIN := .venv/bin
+RUN := .venv/installed
+DEV := .venv/installed-dev
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+
+# One thread per process in numeric libraries: pytest already runs one process per core.
+TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# pyright runs on the node that its wheel brings, and looks nothing up.
+PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check lint bench-loop clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(RUN) ## solve a maze step by step, without GPU, key or network (about a minute)
+	@$(BIN)/cliploop run --image examples/maze/first_frame.png --prompt examples/maze/prompt.txt \
+	  --generator simulated --seed $(SEED) -o out/demo --fresh
+
+test: lint ## lint, types, import contracts and all tests: what CI runs
+	@$(TEST_ENV) $(BIN)/pytest -n auto
+
+check: lint ## the quick half of `make test`: without the slow tests
+	@$(TEST_ENV) $(BIN)/pytest -n auto -m "not slow"
+
+bench-loop: $(RUN) ## measure what the loop itself costs per attempt
+	@$(BIN)/python -m bench.loop
+
+clean: ## remove .venv, out/ and caches
+	rm -rf .venv out dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+lint: $(DEV)
+	@$(call quiet,lint,$(BIN)/ruff check .)
+	@$(call quiet,format,$(BIN)/ruff format --check .)
+	@$(call quiet,types,$(PYRIGHT))
+	@$(call quiet,import contracts,$(BIN)/lint-imports)
+
+# Run a check: its name when green, its output when not.
+quiet = said=$$($(2) 2>&1) && echo "$(1): ok" || { printf '%s\n' "$$said"; echo "$(1): failed ($(2))"; exit 1; }
+
+$(RUN): pyproject.toml constraints.txt
+	@$(make_venv)
+	@echo "Installing into .venv (once) ..."
+	@$(PIP) -e .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt
+	@$(make_venv)
+	@echo "Installing into .venv, with the tools for tests (once) ..."
+	@$(PIP) -e ".[dev]"
+	@touch $(RUN) $@
+
+# A usable .venv stays; a missing or broken one is made anew.
+define make_venv
+$(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+  $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+    echo "Cliploop needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)."; \
+    echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; \
+    exit 1; \
+  }; \
+  $(PYTHON) -m venv --clear .venv; \
+}
+endef
