@@ -1,0 +1,158 @@
+"""Content-addressed files: a key is the SHA-256 of the content plus a suffix. Written whole, or not there.
+
+It knows nothing of jobs: who may read a file, and when it may go, is decided by those who hold its key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, cast
+
+import fsspec  # pyright: ignore[reportMissingTypeStubs]
+
+from orchestrator.errors import BackendMisconfigured, CliploopError, JobWaiting
+from orchestrator.records import ArtifactKey
+from storage.folders import DISK_FULL, make_folder
+
+_KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
+_SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
+_PART = ".part"  # a file that is being written: ".<key>.<random>.part"
+
+
+class ArtifactMissing(CliploopError):
+    """No file with this key, or not a key at all."""
+
+
+def key_of(data: bytes, suffix: str) -> ArtifactKey:
+    """The key that `put` returns. Raises ValueError for a suffix that is not like ".png"."""
+    if not _SUFFIX.fullmatch(suffix):
+        raise ValueError(f"{suffix!r} is no suffix: write it like '.png'")
+    return hashlib.sha256(data).hexdigest() + suffix
+
+
+def _checked(key: ArtifactKey) -> ArtifactKey:
+    """A key has no separator and no second dot, so it cannot leave its folder."""
+    if not _KEY.fullmatch(key):
+        raise ArtifactMissing(f"{key[:100]!r} is no artifact key: 64 hex digits and a suffix like '.png'")
+    return key
+
+
+class LocalArtifacts:
+    """A folder of artifacts, `<root>/<key>`; safe for several processes at once.
+
+    Raises BackendMisconfigured if the folder cannot be made or written to.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = make_folder(root.absolute())
+        self._files: Any = cast("Any", fsspec).filesystem("file")
+        self._clean()
+
+    def put(self, data: bytes, suffix: str) -> ArtifactKey:
+        """Store and return the key. A file of this key and size that is there already is left alone.
+
+        Raises JobWaiting(disk) when the disk is full; nothing half-written stays.
+        """
+        key = key_of(data, suffix)
+        target = self.root / key
+        if self._size(target) != len(data):
+            self._write(target, data)
+        return key
+
+    def read(self, key: ArtifactKey) -> bytes:
+        """The content. Raises ArtifactMissing."""
+        return cast("bytes", self._files.cat_file(str(self.path(key))))
+
+    def path(self, key: ArtifactKey) -> Path:
+        """The file. Raises ArtifactMissing."""
+        path = self.root / _checked(key)
+        if self._size(path) is None:
+            raise ArtifactMissing(
+                f"artifact {key} is not in {self.root}: bring the file back, or start over with --fresh"
+            )
+        return path
+
+    def _size(self, path: Path) -> int | None:
+        """Bytes of a plain file, or None."""
+        try:
+            info: dict[str, Any] = self._files.info(str(path))
+        except FileNotFoundError:
+            return None
+        return int(info["size"]) if info["type"] == "file" else None
+
+    def _write(self, target: Path, data: bytes) -> None:
+        """Temporary file in the same folder, fsync, rename, fsync of the folder: whole after a power cut too."""
+        part = self.root / f".{target.name}.{secrets.token_hex(8)}{_PART}"
+        try:
+            with self._files.open(str(part), "wb") as file:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # tells `_clean` that somebody is writing
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                part.replace(target)
+            self._sync_folder()
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise self._refusal(error, len(data)) from error
+
+    def _sync_folder(self) -> None:
+        folder = os.open(self.root, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _refusal(self, error: OSError, num_bytes: int) -> CliploopError:
+        if error.errno in DISK_FULL:
+            return JobWaiting(
+                "disk",
+                f"no room for {num_bytes} bytes in {self.root} ({error.strerror}): "
+                "free some space, then run the same command again",
+            )
+        return BackendMisconfigured(f"cannot write to {self.root} ({error.strerror}): choose another folder")
+
+    def _clean(self) -> None:
+        """Remove what killed processes left half-written: a living one holds a lock on its part."""
+        for part in self.root.glob(f".*{_PART}"):
+            with contextlib.suppress(OSError), part.open("rb") as file:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+
+
+class MemoryArtifacts:
+    """Artifacts in memory, for one process; `path` writes the file into a folder that goes with the store."""
+
+    def __init__(self) -> None:
+        self._contents: dict[ArtifactKey, bytes] = {}
+        self._folder: LocalArtifacts | None = None
+
+    def put(self, data: bytes, suffix: str) -> ArtifactKey:
+        key = key_of(data, suffix)
+        self._contents[key] = bytes(data)
+        return key
+
+    def read(self, key: ArtifactKey) -> bytes:
+        """The content. Raises ArtifactMissing."""
+        try:
+            return self._contents[_checked(key)]
+        except KeyError:
+            raise ArtifactMissing(f"artifact {key} is not in memory") from None
+
+    def path(self, key: ArtifactKey) -> Path:
+        """A file with the content. Raises ArtifactMissing."""
+        data = self.read(key)
+        if self._folder is None:
+            root = tempfile.mkdtemp(prefix="cliploop-artifacts-")
+            weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
+            self._folder = LocalArtifacts(Path(root))
+        return self._folder.path(self._folder.put(data, key[64:]))
