@@ -49,8 +49,6 @@ def _cut_range(footage: Footage, start: int, stop: int) -> tuple[Segment, ...]:
     for segment in footage.segments:
         low, high = max(start - offset, 0), min(stop - offset, segment.num_frames)
         if low < high:
-            kept.append(
-                segment.model_copy(update={"first": segment.first + low, "stop": segment.first + high})
-            )
+            kept.append(segment.model_copy(update={"first": segment.first + low, "stop": segment.first + high}))
         offset += segment.num_frames
     return tuple(kept)
