@@ -155,8 +155,11 @@ class World(Protocol):
         """(num_frames, H, W, 3): the first frame is `render(state)`, the last `render(step(state, action))`."""
         ...
 
-    def prompt(self, state: State, wording: int) -> str:
-        """The task in words; `wording` is a seed that changes the words, never the meaning."""
+    def prompt(self, state: State, wording: int, look: Look | None = None) -> str:
+        """The task in words; `wording` is a seed that changes the words, never the meaning.
+
+        With the look that the picture was drawn in, the words name its colours and shapes.
+        """
         ...
 
     def understand(self, frame: Frame, prompt: str) -> Scene | None:
