@@ -11,8 +11,7 @@ from orchestrator.errors import BackendMisconfigured
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: the process's own file size limit
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "9p", "ceph", "lustre", "beegfs", "gpfs")
-    + ("glusterfs", "ocfs2", "gfs2", "pvfs2", "davfs")
+    ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "9p", "ceph", "lustre", "beegfs", "gpfs", "davfs")
 )
 _NETWORK_FUSE = ("sshfs", "glusterfs", "s3fs", "rclone", "davfs", "gcsfuse", "ceph", "juicefs", "nfs", "smb")
 

@@ -1,0 +1,212 @@
+"""Jobs as rows: created once, moved from state to state by the table of DESIGN.md, never changed otherwise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from sqlalchemy import Connection, insert, select, update
+
+from orchestrator.errors import CliploopError, JobNotFound, TaskRejected
+from orchestrator.records import OutcomeKind, Policy, Task, WaitReason
+from storage.database import Database
+from storage.digest import dump
+from storage.tables import EntryKind, EntryRow, JobRow
+
+State = Literal["queued", "running", "waiting", "cancelling", "succeeded", "failed", "cancelled"]
+
+NEXT_STATES: Mapping[State, frozenset[State]] = {
+    "queued": frozenset({"running", "cancelled"}),
+    "running": frozenset({"waiting", "succeeded", "failed", "cancelling"}),
+    "waiting": frozenset({"running", "cancelling", "failed"}),
+    "cancelling": frozenset({"cancelled"}),
+    "succeeded": frozenset(),
+    "failed": frozenset(),
+    "cancelled": frozenset(),
+}
+FINAL_STATES = frozenset(state for state, following in NEXT_STATES.items() if not following)
+
+
+class IllegalState(CliploopError):
+    """A job cannot go from its state to that one, or cannot do more in it."""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """`reason` only in waiting, `outcome` only in succeeded; `key` is where it waits."""
+
+    state: State
+    reason: WaitReason | None = None
+    message: str = ""
+    key: str = ""
+    outcome: OutcomeKind | None = None
+
+    def __post_init__(self) -> None:
+        if self.state not in get_args(State):
+            raise ValueError(f"{self.state!r} is no state")
+        if (self.state == "waiting") != (self.reason is not None):
+            raise ValueError("a job waits for a reason; no other state has one")
+        if (self.state == "succeeded") != (self.outcome is not None):
+            raise ValueError("a job succeeds with an outcome; no other state has one")
+
+
+@dataclass(frozen=True)
+class StoredJob:
+    """A job as stored; `task` and `policy` are JSON forms, which an older version may have written."""
+
+    id: str
+    task: Mapping[str, Any]
+    policy: Mapping[str, Any]
+    state: JobState
+    parent_id: str | None
+    created_at: float  # seconds since the epoch, UTC
+
+
+def create_job(
+    database: Database,
+    id: str,
+    task: Task,
+    policy: Policy,
+    *,
+    parent_id: str | None = None,
+    clock: Callable[[], float] = time.time,
+) -> bool:
+    """Store a job in state `queued`; False if the same one is there already.
+
+    Raises TaskRejected if another task or policy has this id.
+    """
+    with database.write() as connection:
+        stored = _select(connection, id)
+        if stored is not None:
+            differences = differing(stored, task, policy)
+            if differences:
+                raise TaskRejected(
+                    f"job {id} is stored with another {', '.join(differences)}: start over with --fresh",
+                    reason="other_job",
+                )
+            return False
+        values = {"id": id, "parent_id": parent_id, "task": dump(task), "policy": dump(policy)}
+        connection.execute(
+            insert(JobRow).values(
+                **values, state="queued", message="", at_key="", next_sequence=1, created_at=clock()
+            )
+        )
+        append_entry(connection, id, "", "state", None, asdict(JobState("queued")), clock())
+    return True
+
+
+def load_job(database: Database, id: str) -> StoredJob:
+    """Raises JobNotFound."""
+    with database.read() as connection:
+        return require_job(connection, id, str(database.path))
+
+
+def stored_jobs(database: Database) -> list[StoredJob]:
+    """All jobs, oldest first."""
+    with database.read() as connection:
+        rows = connection.execute(select(JobRow.__table__).order_by(JobRow.created_at, JobRow.id)).mappings()
+        return [_stored(row) for row in rows]
+
+
+def differing(stored: StoredJob, task: Task, policy: Policy) -> list[str]:
+    """What of a stored job differs: "picture", "prompt", "policy (max_steps, seed)"; empty if nothing does."""
+    differences: list[str] = []
+    if stored.task.get("picture") != task.picture:
+        differences.append("picture")
+    if stored.task.get("prompt") != task.prompt:
+        differences.append("prompt")
+    ours = dump(policy)
+    names = [name for name in sorted({*ours, *stored.policy}) if ours.get(name) != stored.policy.get(name)]
+    if names:
+        differences.append(f"policy ({', '.join(names)})")
+    return differences
+
+
+def require_job(connection: Connection, id: str, where: str) -> StoredJob:
+    """Raises JobNotFound."""
+    stored = _select(connection, id)
+    if stored is None:
+        raise JobNotFound(f"no job {id} in {where}")
+    return stored
+
+
+def state_of(connection: Connection, id: str) -> State:
+    """The state alone, inside a transaction. Raises JobNotFound."""
+    state: Any = connection.execute(select(JobRow.state).where(JobRow.id == id)).scalar_one_or_none()
+    if state is None:
+        raise JobNotFound(f"no job {id} in the database")
+    return state
+
+
+def change_state(connection: Connection, id: str, to: JobState, now: float) -> int | None:
+    """Move the job and append the entry, inside a write transaction; its sequence, or None if nothing changes.
+
+    A waiting job may come to wait for something else. Raises IllegalState, JobNotFound.
+    """
+    current = require_job(connection, id, "the database").state
+    if to == current:
+        return None
+    refined = to.state == current.state == "waiting"
+    if not refined and to.state not in NEXT_STATES[current.state]:
+        raise IllegalState(f"job {id} is {current.state}: it cannot become {to.state}")
+    connection.execute(
+        update(JobRow)
+        .where(JobRow.id == id)
+        .values(state=to.state, reason=to.reason, message=to.message, at_key=to.key, outcome=to.outcome)
+    )
+    return append_entry(connection, id, to.key, "state", None, asdict(to), now)
+
+
+def append_entry(
+    connection: Connection,
+    job_id: str,
+    key: str,
+    kind: EntryKind,
+    inputs: str | None,
+    value: Mapping[str, Any],
+    now: float,
+) -> int:
+    """Take the job's next sequence number, which locks its row until the commit, and write the entry.
+
+    Raises IntegrityError if an effect with this key is recorded already, JobNotFound.
+    """
+    taken = connection.execute(
+        update(JobRow)
+        .where(JobRow.id == job_id)
+        .values(next_sequence=JobRow.next_sequence + 1)
+        .returning(JobRow.next_sequence)
+    ).scalar_one_or_none()
+    if taken is None:
+        raise JobNotFound(f"no job {job_id} in the database")
+    sequence = taken - 1
+    connection.execute(
+        insert(EntryRow).values(
+            job_id=job_id,
+            sequence=sequence,
+            key=key,
+            kind=kind,
+            inputs=inputs,
+            value=dict(value),
+            recorded_at=now,
+        )
+    )
+    return sequence
+
+
+def _select(connection: Connection, id: str) -> StoredJob | None:
+    row = connection.execute(select(JobRow.__table__).where(JobRow.id == id)).mappings().one_or_none()
+    return None if row is None else _stored(row)
+
+
+def _stored(row: Mapping[Any, Any]) -> StoredJob:
+    state = JobState(row["state"], row["reason"], row["message"], row["at_key"], row["outcome"])
+    return StoredJob(
+        id=row["id"],
+        task=row["task"],
+        policy=row["policy"],
+        state=state,
+        parent_id=row["parent_id"],
+        created_at=row["created_at"],
+    )
