@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from orchestrator.errors import CliploopError, JobNotFound, TaskRejected
 from orchestrator.records import OutcomeKind, Policy, Task, WaitReason
@@ -27,6 +27,16 @@ NEXT_STATES: Mapping[State, frozenset[State]] = {
     "cancelled": frozenset(),
 }
 FINAL_STATES = frozenset(state for state, following in NEXT_STATES.items() if not following)
+
+# Built once: making a statement costs more than running it.
+_SELECT_JOB = select(JobRow.__table__).where(JobRow.id == bindparam("job"))
+_INSERT_ENTRY = insert(EntryRow)
+_TAKE_SEQUENCE = (
+    update(JobRow)
+    .where(JobRow.id == bindparam("job"))
+    .values(next_sequence=JobRow.next_sequence + 1)
+    .returning(JobRow.next_sequence, JobRow.state)
+)
 
 
 class IllegalState(CliploopError):
@@ -132,14 +142,6 @@ def require_job(connection: Connection, id: str, where: str) -> StoredJob:
     return stored
 
 
-def state_of(connection: Connection, id: str) -> State:
-    """The state alone, inside a transaction. Raises JobNotFound."""
-    state: Any = connection.execute(select(JobRow.state).where(JobRow.id == id)).scalar_one_or_none()
-    if state is None:
-        raise JobNotFound(f"no job {id} in the database")
-    return state
-
-
 def change_state(connection: Connection, id: str, to: JobState, now: float) -> int | None:
     """Move the job and append the entry, inside a write transaction; its sequence, or None if nothing changes.
 
@@ -170,33 +172,28 @@ def append_entry(
 ) -> int:
     """Take the job's next sequence number, which locks its row until the commit, and write the entry.
 
-    Raises IntegrityError if an effect with this key is recorded already, JobNotFound.
+    Raises IntegrityError if an effect with this key is recorded already, IllegalState for an effect of a job
+    whose state is final, JobNotFound.
     """
-    taken = connection.execute(
-        update(JobRow)
-        .where(JobRow.id == job_id)
-        .values(next_sequence=JobRow.next_sequence + 1)
-        .returning(JobRow.next_sequence)
-    ).scalar_one_or_none()
+    taken = connection.execute(_TAKE_SEQUENCE, {"job": job_id}).one_or_none()
     if taken is None:
         raise JobNotFound(f"no job {job_id} in the database")
-    sequence = taken - 1
-    connection.execute(
-        insert(EntryRow).values(
-            job_id=job_id,
-            sequence=sequence,
-            key=key,
-            kind=kind,
-            inputs=inputs,
-            value=dict(value),
-            recorded_at=now,
-        )
-    )
+    state: State = taken.state
+    if kind != "state" and state in FINAL_STATES:
+        raise finished(job_id, state)
+    sequence: int = taken.next_sequence - 1
+    entry = {"job_id": job_id, "sequence": sequence, "key": key, "kind": kind, "inputs": inputs}
+    connection.execute(_INSERT_ENTRY, {**entry, "value": dict(value), "recorded_at": now})
     return sequence
 
 
+def finished(job_id: str, state: State) -> IllegalState:
+    """The error for work on a job whose state is final."""
+    return IllegalState(f"job {job_id} is {state}, it takes no more effects: start over with --fresh")
+
+
 def _select(connection: Connection, id: str) -> StoredJob | None:
-    row = connection.execute(select(JobRow.__table__).where(JobRow.id == id)).mappings().one_or_none()
+    row = connection.execute(_SELECT_JOB, {"job": id}).mappings().one_or_none()
     return None if row is None else _stored(row)
 
 

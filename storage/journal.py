@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from pydantic import ValidationError
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting, Suspended
@@ -23,19 +23,23 @@ from storage.database import Database
 from storage.digest import digest, dump
 from storage.jobs import (
     FINAL_STATES,
-    IllegalState,
     JobState,
     State,
     append_entry,
     change_state,
+    finished,
     load_job,
-    state_of,
 )
 from storage.tables import EntryKind, EntryRow
 
 R = TypeVar("R", bound=Record)
 Moment = Literal["before", "after"]
 
+_SELECT_ENTRIES = (
+    select(EntryRow.sequence, EntryRow.key, EntryRow.kind, EntryRow.inputs, EntryRow.value, EntryRow.recorded_at)
+    .where(EntryRow.job_id == bindparam("job"), EntryRow.sequence > bindparam("after"))
+    .order_by(EntryRow.sequence)
+)
 _log = logging.getLogger(__name__)
 
 
@@ -220,7 +224,7 @@ class SqlJournal:
         if state in ("cancelling", "cancelled"):
             raise JobCancelled(f"job {self.job_id} is {state}")
         if state in FINAL_STATES:
-            raise _finished(self.job_id, state)
+            raise finished(self.job_id, state)
         if state != "running":
             self._move(JobState("running"))
 
@@ -249,9 +253,6 @@ class SqlJournal:
     def _record(self, key: str, kind: Literal["record", "failure"], inputs: str, value: dict[str, Any]) -> None:
         try:
             with self._database.write() as connection:
-                state: State = state_of(connection, self.job_id)
-                if state in FINAL_STATES:
-                    raise _finished(self.job_id, state)
                 sequence = append_entry(connection, self.job_id, key, kind, inputs, value, self._clock())
                 self._on_commit("before", key)
         except IntegrityError as error:
@@ -272,19 +273,8 @@ class SqlJournal:
 
 def read_entries(database: Database, job_id: str, after: int = 0) -> list[Entry]:
     """A job's entries with a sequence number above `after`, in order; empty for an unknown job."""
-    columns = (
-        EntryRow.sequence,
-        EntryRow.key,
-        EntryRow.kind,
-        EntryRow.inputs,
-        EntryRow.value,
-        EntryRow.recorded_at,
-    )
-    query = (
-        select(*columns).where(EntryRow.job_id == job_id, EntryRow.sequence > after).order_by(EntryRow.sequence)
-    )
     with database.read() as connection:
-        return [Entry(*row) for row in connection.execute(query)]
+        return [Entry(*row) for row in connection.execute(_SELECT_ENTRIES, {"job": job_id, "after": after})]
 
 
 def _record(entry: Entry, kind: type[R]) -> R:
@@ -303,7 +293,3 @@ def _changed(key: str, how: str) -> JobWaiting:
         f"Start over with --fresh, or fork from {where}",
         key=key,
     )
-
-
-def _finished(job_id: str, state: State) -> IllegalState:
-    return IllegalState(f"job {job_id} is {state}, it takes no more effects: start over with --fresh")
