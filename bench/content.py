@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) uint8 RGB
 
+SPECTRAL_SLOPE = 1.2
+
 
 def flat(width: int, height: int, num_frames: int, *, seed: int = 0) -> Frames:
     """A grid of squares in a few colours with a disc that moves: (T, H, W, 3) uint8 RGB."""
@@ -25,10 +27,10 @@ def flat(width: int, height: int, num_frames: int, *, seed: int = 0) -> Frames:
 
 
 def natural(width: int, height: int, num_frames: int, *, seed: int = 0) -> Frames:
-    """A camera panning over a texture with a 1/f amplitude spectrum and sensor noise: (T, H, W, 3) uint8 RGB.
+    """A camera panning over a texture with a natural spectrum and sensor noise: (T, H, W, 3) uint8 RGB.
 
-    1/f is the spectrum of natural images (D. J. Field, 1987). The noise, one level of standard deviation,
-    is what makes photographs hard to compress without loss.
+    The amplitude of natural images falls as 1 / f ** 1.2 on average (D. J. Tolhurst et al., 1992). The noise,
+    one level of standard deviation, is what makes photographs hard to compress without loss.
     """
     rng = np.random.default_rng(seed)
     wide = width + 2 * num_frames
@@ -46,10 +48,11 @@ def natural(width: int, height: int, num_frames: int, *, seed: int = 0) -> Frame
 def _texture(
     rng: np.random.Generator, frequency: np.ndarray, shape: tuple[int, int], channels: int
 ) -> npt.NDArray[np.float32]:
-    """Noise of unit variance with a 1/f amplitude spectrum: (H, W, channels) float32."""
+    """Noise of unit variance with a natural spectrum, slightly blurred: (H, W, channels) float32."""
     planes: list[np.ndarray] = []
     for _ in range(channels):
-        spectrum = np.fft.rfft2(rng.standard_normal(shape, np.float32)) / frequency
+        lens = np.exp(-((3.0 * frequency) ** 2))  # a lens blurs by about a pixel
+        spectrum = np.fft.rfft2(rng.standard_normal(shape, np.float32)) * lens / frequency**SPECTRAL_SLOPE
         plane = np.fft.irfft2(spectrum, shape)
         planes.append((plane - plane.mean()) / plane.std())
     return np.stack(planes, axis=-1).astype(np.float32)
