@@ -61,7 +61,7 @@ $(DEV): pyproject.toml constraints.txt
 define make_venv
 $(BIN)/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
   $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-    echo "Cliploop needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)."; \
+    echo "Cliploop needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo 'not there')."; \
     echo "Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; \
     exit 1; \
   }; \
