@@ -1,0 +1,87 @@
+"""Remote renders: the token is journaled at once and polled after a restart, not submitted again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import JobWaiting
+from orchestrator.records import Shot
+from tests.orchestrator.fakes import CAPABILITIES, DONE, MOVE, LabelGenerator, Stage, stage
+
+REMOTE = CAPABILITIES.model_copy(update={"remote": True})
+
+
+class Died(BaseException):
+    """The process ends here."""
+
+
+class RemoteGenerator(LabelGenerator):
+    """Submits, hands over a token, then renders; dies once at the named moment."""
+
+    def __init__(self, die: str) -> None:
+        super().__init__(REMOTE)
+        self.die = die
+        self.submitted = 0
+        self.polled: list[str] = []
+
+    def render(self, shot: Shot, *, resume: Any, checkpoint: Any, progress: Any, cancelled: Any) -> list[str]:
+        if resume is None:
+            self.submitted += 1
+            self._maybe_die("before the token")
+            checkpoint(f"token-{self.submitted}")
+            self._maybe_die("after the token")
+        else:
+            self.polled.append(resume)
+        return super().render(shot, resume=resume, checkpoint=checkpoint, progress=progress, cancelled=cancelled)
+
+    def _maybe_die(self, moment: str) -> None:
+        if self.die == moment:
+            self.die = ""
+            raise Died
+
+
+def remote_stage(die: str, **changes: Any) -> tuple[Stage, RemoteGenerator]:
+    s = stage(plans=[MOVE, DONE], capabilities=REMOTE, **changes)
+    generator = RemoteGenerator(die)
+    s.ports = replace(s.ports, generator=generator)
+    return s, generator
+
+
+def test_after_a_restart_a_submitted_render_is_polled() -> None:
+    s, generator = remote_stage("after the token")
+    with pytest.raises(Died):
+        s.run()
+    assert s.run().kind == "completed"
+    assert generator.submitted == 1
+    assert generator.polled == ["token-1"]
+
+
+def test_a_stop_between_submit_and_token_is_recorded_and_submitted_again() -> None:
+    s, generator = remote_stage("before the token")
+    with pytest.raises(Died):
+        s.run()
+    assert s.run().kind == "completed"
+    assert generator.submitted == 2
+    assert "step/1/attempt/1/clip/submit_unknown" in s.journal.entries
+
+
+def test_by_policy_it_waits_for_a_person_first() -> None:
+    s, generator = remote_stage("before the token", submit_unknown="wait")
+    with pytest.raises(Died):
+        s.run()
+    with pytest.raises(JobWaiting, match="charged already"):
+        s.run()
+    assert generator.submitted == 1
+    s.journal.renewed["step/1/attempt/1/clip"] = 1
+    assert s.run().kind == "completed"
+
+
+def test_an_undisturbed_remote_render_leaves_no_doubt() -> None:
+    s, generator = remote_stage("")
+    s.run()
+    assert generator.submitted == 1
+    assert "step/1/attempt/1/clip/token/1" in s.journal.entries
+    assert "step/1/attempt/1/clip/submit_unknown" not in s.journal.entries
