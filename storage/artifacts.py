@@ -14,6 +14,7 @@ import secrets
 import shutil
 import tempfile
 import weakref
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -60,12 +61,17 @@ class LocalArtifacts:
     def put(self, data: bytes, suffix: str) -> ArtifactKey:
         """Store and return the key. A file of this key and size that is there already is left alone.
 
-        Raises JobWaiting(disk) when the disk is full; nothing half-written stays.
+        Raises JobWaiting(disk) when the disk is full, BackendMisconfigured when it cannot be written to; nothing
+        half-written stays.
         """
         key = key_of(data, suffix)
         target = self.root / key
         if self._size(target) != len(data):
-            self._write(target, data)
+            with self._refusing(len(data)):
+                try:
+                    self._write(target, data)
+                except FileNotFoundError:  # another process cleaned up between our open and our lock
+                    self._write(target, data)
         return key
 
     def read(self, key: ArtifactKey) -> bytes:
@@ -99,11 +105,11 @@ class LocalArtifacts:
                 file.flush()
                 os.fsync(file.fileno())
                 part.replace(target)
-            self._sync_folder()
-        except OSError as error:
+        except BaseException:
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-            raise self._refusal(error, len(data)) from error
+            raise
+        self._sync_folder()
 
     def _sync_folder(self) -> None:
         folder = os.open(self.root, os.O_RDONLY)
@@ -112,14 +118,21 @@ class LocalArtifacts:
         finally:
             os.close(folder)
 
-    def _refusal(self, error: OSError, num_bytes: int) -> CliploopError:
-        if error.errno in DISK_FULL:
-            return JobWaiting(
-                "disk",
-                f"no room for {num_bytes} bytes in {self.root} ({error.strerror}): "
-                "free some space, then run the same command again",
-            )
-        return BackendMisconfigured(f"cannot write to {self.root} ({error.strerror}): choose another folder")
+    @contextlib.contextmanager
+    def _refusing(self, num_bytes: int) -> Generator[None]:
+        """Say what a failed write means."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise JobWaiting(
+                    "disk",
+                    f"no room for {num_bytes} bytes in {self.root} ({error.strerror}): "
+                    "free some space, then run the same command again",
+                ) from error
+            raise BackendMisconfigured(
+                f"cannot write to {self.root} ({error.strerror}): choose another folder"
+            ) from error
 
     def _clean(self) -> None:
         """Remove what killed processes left half-written: a living one holds a lock on its part."""

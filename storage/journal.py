@@ -147,9 +147,11 @@ class SqlJournal:
         return [value for value in found.values() if value is not None]
 
     def peek(self, key: str, kind: type[R]) -> R | None:
-        """The recorded value, or None (also for a recorded failure); never runs anything."""
+        """The recorded value, or None; raises BackendFailed for a recorded failure; never runs anything."""
         entry = self._find(key)
-        return _record(entry, kind) if entry is not None and entry.kind == "record" else None
+        if entry is not None and entry.kind == "failure":
+            raise BackendFailed(str(entry.value["message"]))
+        return _record(entry, kind) if entry is not None else None
 
     def renewals(self, key: str) -> int:
         """How often the job waited at `key` and went on to run; a wait that this journal was opened on counts.
@@ -180,7 +182,12 @@ class SqlJournal:
         key: str = "",
         outcome: OutcomeKind | None = None,
     ) -> None:
-        """Change the state; nothing is written if it is this one already. Raises IllegalState."""
+        """Change the state; nothing is written if it is this one already. Raises IllegalState.
+
+        A waiting job that succeeds (what it waited for was no effect: a full disk at its export) runs first.
+        """
+        if state == "succeeded" and self.state().state == "waiting":
+            self._move(JobState("running"))
         self._move(JobState(state, reason, message, key, outcome))
 
     def wait(self, stop: JobWaiting) -> None:
