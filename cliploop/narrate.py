@@ -1,0 +1,252 @@
+"""The story of a job in lines for people: from journal entries as they come, or from a whole trajectory.
+
+Every word that is not ours (prompts, reasons, replies) is escaped here. Knows no terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from cliploop.terminal import one_line
+from orchestrator.ports import Inputs
+from orchestrator.records import (
+    Answer,
+    Assessment,
+    Attempt,
+    Check,
+    Outcome,
+    Plan,
+    Record,
+    Rendered,
+    Route,
+    Shot,
+    Spend,
+    Step,
+    Trajectory,
+    Verdict,
+)
+
+Tone = Literal["plain", "head", "good", "bad", "note", "quiet"]
+_KEY = re.compile(
+    r"(?:(gate|step|final)(?:/(\d+))?)(?:/attempt/(\d+))?/(plan|clip|check|verdict|route|assessment|video)"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the story; `depth` indents it."""
+
+    text: str
+    tone: Tone = "plain"
+    depth: int = 0
+
+    def __str__(self) -> str:
+        return "  " * self.depth + self.text
+
+
+@dataclass(frozen=True)
+class Where:
+    """What a journal key is about; step 0 is the gate."""
+
+    part: str
+    step: int = 0
+    attempt: int = 0
+    what: str = ""
+
+    @classmethod
+    def of(cls, key: str) -> Where | None:
+        """None for entries that are not told: asks, tokens, cuts."""
+        match = _KEY.fullmatch(key)
+        return cls(match[1], int(match[2] or 0), int(match[3] or 0), match[4]) if match else None
+
+    @property
+    def doing(self) -> str:
+        """What is under way, for a status line."""
+        attempt = f", attempt {self.attempt}" if self.attempt else ""
+        place = "single shot" if self.part == "gate" else f"step {self.step}{attempt}"
+        return {
+            "plan": f"step {self.step}: planning",
+            "clip": f"{place}: rendering",
+            "check": f"{place}: checking",
+            "verdict": f"{place}: verifying",
+            "route": f"step {self.step}: routing",
+            "assessment": "assessing the last frame",
+            "video": "encoding the video",
+        }[self.what]
+
+
+def plan_lines(step: int, max_steps: int, plan: Plan) -> Iterator[Line]:
+    """The head of a step."""
+    place = f"Step {step} of {max_steps}"
+    if plan.task_complete:
+        yield Line(f"{place}: the planner sees the task done", "head")
+    else:
+        yield Line(f"{place}: {one_line(plan.instruction)}", "head")
+
+
+def verdict_line(attempt: int, verdict: Verdict, clip: str) -> Line:
+    """`attempt 2, 49 frames: rejected, wrong_direction (good to 34 %) - reason`."""
+    tone: Tone
+    if verdict.decision == "accept":
+        said, tone = f"accepted, {verdict.progress}", "good"
+    elif verdict.decision == "reject":
+        kind = verdict.failure or "other"
+        said, tone = f"rejected, {kind} (good to {100 * verdict.good_fraction:.0f} %)", "bad"
+    else:
+        said, tone = "unclear", "note"
+    reason = f" - {one_line(verdict.reason)}" if verdict.reason else ""
+    return Line(f"attempt {attempt}{clip}: {said}{reason}", tone, 1)
+
+
+def route_lines(route: Route) -> Iterator[Line]:
+    """What the router decided."""
+    reason = f" - {one_line(route.reason)}" if route.reason else ""
+    yield Line(f"all attempts rejected; {route.action}{reason}", "note", 1)
+    for action in route.sub_actions:
+        yield Line(one_line(action), "quiet", 2)
+
+
+def assessment_line(assessment: Assessment) -> Line:
+    """The final judgement."""
+    said = "the task is done" if assessment.task_complete else "the task is not done"
+    reason = f" - {one_line(assessment.reason)}" if assessment.reason else ""
+    return Line(f"Assessment: {said}{reason}", "good" if assessment.task_complete else "note")
+
+
+def spend_text(spend: Spend) -> str:
+    """`12.4 s of video, 7 VLM calls`; nothing that was measured."""
+    parts = [f"{spend.video_seconds:.1f} s of video rendered", f"{spend.vlm_calls} VLM calls"]
+    if spend.vlm_tokens:
+        parts.append(f"{spend.vlm_tokens} tokens")
+    if spend.usd:
+        parts.append(f"${spend.usd:.2f}")
+    return ", ".join(parts)
+
+
+def outcome_lines(outcome: Outcome, spend: Spend) -> Iterator[Line]:
+    """How it ended."""
+    tone: Tone = "good" if outcome.kind == "completed" else "note"
+    best = " (best effort: not every clip was accepted)" if outcome.best_effort else ""
+    yield Line(f"{outcome.kind.capitalize()}{best}: {one_line(outcome.reason)}", tone)
+    if outcome.video is not None:
+        video = outcome.video
+        notes = "".join(f"; {one_line(note)}" for note in video.notes)
+        yield Line(f"video {video.size}, {video.num_frames} frames, {video.seconds:.1f} s{notes}", "quiet", 1)
+    yield Line(spend_text(spend), "quiet", 1)
+
+
+def attempt_lines(attempt: Attempt) -> Iterator[Line]:
+    """One attempt of a trajectory."""
+    clip = clip_text(attempt)
+    if attempt.failed is not None:
+        yield Line(f"attempt {attempt.index}: no clip - {one_line(attempt.failed)}", "bad", 1)
+    elif attempt.verdict is not None:
+        yield verdict_line(attempt.index, attempt.verdict, clip)
+    elif attempt.clip is not None:
+        yield Line(f"attempt {attempt.index}{clip}: not judged", "note", 1)
+    for note in attempt.notes:
+        yield Line(one_line(note), "quiet", 2)
+
+
+def clip_text(attempt: Attempt) -> str:
+    """`, 49 frames after 12 kept`."""
+    if attempt.clip is None:
+        return ""
+    kept = f" after {attempt.kept.footage.num_frames} kept" if attempt.kept else ""
+    return f", {attempt.clip.num_frames} frames{kept}"
+
+
+def step_lines(step: Step, max_steps: int) -> Iterator[Line]:
+    """One step of a trajectory."""
+    if step.index == 0:
+        yield Line("Single shot of the whole task", "head")
+    else:
+        yield from plan_lines(step.index, max_steps, step.plan)
+    for attempt in step.attempts:
+        yield from attempt_lines(attempt)
+    if step.route is not None:
+        yield from route_lines(step.route)
+    if step.status not in ("accepted", "split"):
+        yield Line(STATUS_WORDS[step.status], "note", 1)
+
+
+STATUS_WORDS = {
+    "best_effort": "best attempt propagated (best effort)",
+    "empty": "nothing good to keep",
+    "unverified": "not verified",
+    "running": "under way",
+}
+
+
+def trajectory_lines(trajectory: Trajectory) -> Iterator[Line]:
+    """The whole story."""
+    steps = ([trajectory.gate] if trajectory.gate else []) + list(trajectory.steps)
+    for step in steps:
+        yield from step_lines(step, trajectory.policy.max_steps)
+    if trajectory.assessment is not None:
+        yield assessment_line(trajectory.assessment)
+    if trajectory.outcome is not None:
+        yield from outcome_lines(trajectory.outcome, trajectory.spend)
+
+
+class Narrator:
+    """Turns journal entries into lines, one by one, as the loop makes or remembers them."""
+
+    def __init__(self, max_steps: int) -> None:
+        self._max_steps = max_steps
+        self._clip = ""
+        self._headed: set[tuple[str, int]] = set()
+        self.spend = Spend()
+
+    def begin(self, key: str, inputs: Inputs) -> Iterator[Line]:
+        """The head of a step that had no plan of its own: a part of a split, a single shot."""
+        where, shot = Where.of(key), inputs.get("shot")
+        if where is None or not isinstance(shot, Shot) or (where.part, where.step) in self._headed:
+            return
+        self._headed.add((where.part, where.step))
+        if where.part == "gate":
+            yield Line(f"Single shot: {one_line(shot.prompt)}", "head")
+        else:
+            yield from plan_lines(where.step, self._max_steps, Plan(instruction=shot.prompt))
+
+    def tell(self, key: str, inputs: Inputs, value: Record) -> Iterator[Line]:
+        """The lines of one entry; none for most."""
+        where = Where.of(key)
+        if where is None:
+            return
+        yield from self.begin(key, inputs)
+        content: Any = value
+        if isinstance(value, Answer):
+            answer = cast("Answer[Record]", value)
+            self.spend = self.spend + answer.spend
+            content = answer.value
+        if isinstance(content, Rendered):
+            self.spend = self.spend + content.spend
+            self._clip = f", {content.clip.num_frames} frames"
+        yield from self._lines(where, content)
+
+    def _lines(self, where: Where, content: Any) -> Iterator[Line]:
+        match content:
+            case Plan():
+                self._headed.add((where.part, where.step))
+                yield from plan_lines(where.step, self._max_steps, content)
+            case Verdict():
+                yield verdict_line(where.attempt, content, self._clip)
+            case Check() if content.failure is not None:
+                verdict = Verdict(decision="reject", failure=content.failure, reason=content.reason)
+                yield verdict_line(where.attempt, verdict, self._clip)
+            case Route():
+                yield from route_lines(content)
+            case Assessment():
+                yield assessment_line(content)
+            case _:
+                return
+
+    def tell_lost(self, key: str, reason: str) -> Iterator[Line]:
+        """A counted failure."""
+        where = Where.of(key)
+        if where is not None and where.what == "clip":
+            yield Line(f"attempt {where.attempt}: no clip - {one_line(reason)}", "bad", 1)
