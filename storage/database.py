@@ -76,7 +76,7 @@ class Database:
 
     def _prepare(self) -> None:
         """Check whose file it is, switch to WAL, make the tables where there are none."""
-        made = False
+        known = _bears_our_mark(self.path)
         try:
             made = self._is_made()
             with translated(self.path):
@@ -84,7 +84,7 @@ class Database:
             if not made:
                 self._make_tables()
         except JobWaiting as error:
-            if made:
+            if known:
                 raise
             raise BackendMisconfigured(str(error)) from error  # nothing began: nothing waits
 
@@ -112,6 +112,15 @@ class Database:
                 + ", or choose another folder"
             )
         return True
+
+
+def _bears_our_mark(path: Path) -> bool:
+    """Whether the file's header names us: readable on a disk so full that SQLite cannot open the file."""
+    try:
+        with path.open("rb") as file:
+            return file.read(72)[68:] == APPLICATION_ID.to_bytes(4, "big")
+    except OSError:
+        return False
 
 
 def remove(path: Path) -> None:

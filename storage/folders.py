@@ -10,6 +10,7 @@ from orchestrator.errors import BackendMisconfigured
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: the process's own file size limit
 
+MOUNT_TABLE = Path("/proc/self/mountinfo")
 NETWORK_FILE_SYSTEMS = frozenset(
     ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "9p", "ceph", "lustre", "beegfs", "gpfs", "davfs")
 )
@@ -63,7 +64,7 @@ def file_system_of(path: Path, mountinfo: str) -> str:
 def refuse_network(path: Path) -> None:
     """Raise BackendMisconfigured if the path is on a network file system, where SQLite's locks do not hold."""
     try:
-        mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+        mountinfo = MOUNT_TABLE.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:  # no such table on this system
         return
     file_system = file_system_of(path.resolve(), mountinfo)

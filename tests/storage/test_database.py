@@ -1,0 +1,247 @@
+"""Opening a database: ours, whole, of this version, with room; and one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import BackendMisconfigured, BackendUnavailable, JobWaiting
+from orchestrator.records import Plan
+from storage import database as module
+from storage.database import Database, remove
+from storage.jobs import load_job, stored_jobs
+from storage.journal import SqlJournal
+from storage.tables import SCHEMA_VERSION
+from tests.storage.jobs_for_tests import JOB, ROOT, a_database, child, never, record
+
+OPEN = """
+import sys
+from pathlib import Path
+from orchestrator.errors import CliploopError
+from storage.database import Database
+LIMIT
+try:
+    Database(Path(sys.argv[1]) / "journal.sqlite").close()
+except CliploopError as error:
+    print(type(error).__name__, error)
+"""
+FILL = """
+import sys
+from pathlib import Path
+from orchestrator.errors import JobWaiting
+from tests.storage.jobs_for_tests import *
+database = a_database(Path(sys.argv[1]))
+LIMIT
+journal = SqlJournal(database, JOB)
+for number in range(20_000):
+    try:
+        journal.once(f"fill/{number}", {}, Plan, lambda: plan("x" * 5000))
+    except JobWaiting as stop:
+        print(stop.reason, number, stop)
+        journal.wait(stop)
+        break
+"""
+
+
+def limit(num_bytes: int) -> str:
+    return f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({num_bytes}, {num_bytes}))"
+
+
+def raw(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def one_line(error: BaseException) -> str:
+    assert "\n" not in str(error)
+    return str(error)
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(BackendMisconfigured) as error:
+        Database(path)
+    return one_line(error.value)
+
+
+def test_a_new_database_uses_a_write_ahead_log_and_knows_its_version(tmp_path: Path) -> None:
+    with a_database(tmp_path) as database, database.read() as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "user_version")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "user_version": SCHEMA_VERSION}
+
+
+def test_synchronous_full_can_be_chosen(tmp_path: Path) -> None:
+    with Database(tmp_path / "a", synchronous="FULL") as database, database.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
+
+
+def test_a_database_is_opened_again_with_what_it_holds(tmp_path: Path) -> None:
+    a_database(tmp_path).close()
+    with Database(tmp_path / "journal.sqlite") as database:
+        assert [job.id for job in stored_jobs(database)] == [JOB]
+
+
+def test_several_processes_may_make_the_same_database_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OPEN.replace("LIMIT", ""), str(tmp_path)]
+    makers = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) for _ in range(3)]
+    assert [maker.communicate(timeout=60)[0] for maker in makers] == [b""] * 3
+
+
+def test_a_file_that_is_no_database_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    path.write_bytes(b"this was never a database, only text that is long enough to look like a page" * 50)
+    message = refused(path)
+    assert f"{path} is damaged (file is not a database)" in message
+    assert "--fresh" in message
+    assert path.read_bytes().startswith(b"this was never")
+
+
+@pytest.mark.parametrize("kept_bytes", [4096, 6000])
+def test_a_truncated_database_is_refused_in_one_line(tmp_path: Path, kept_bytes: int) -> None:
+    a_database(tmp_path).close()
+    path = tmp_path / "journal.sqlite"
+    path.write_bytes(path.read_bytes()[:kept_bytes])
+    with pytest.raises(BackendMisconfigured, match="is damaged") as error, Database(path) as database:
+        SqlJournal(database, JOB)
+    one_line(error.value)
+
+
+def test_pages_of_noise_are_reported_as_damage_when_read(tmp_path: Path) -> None:
+    a_database(tmp_path).close()
+    path = tmp_path / "journal.sqlite"
+    content = bytearray(path.read_bytes())
+    content[4096:] = os.urandom(len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(BackendMisconfigured, match=r"is damaged.*--fresh"), Database(path) as database:
+        stored_jobs(database)
+
+
+def test_a_newer_schema_says_upgrade_and_an_older_one_start_over(tmp_path: Path) -> None:
+    a_database(tmp_path).close()
+    path = tmp_path / "journal.sqlite"
+    for version, remedy in ((SCHEMA_VERSION + 1, "upgrade cliploop"), (-1, "start over with --fresh")):
+        with raw(path) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+        connection.close()
+        message = refused(path)
+        assert f"schema version {version}" in message
+        assert remedy in message
+
+
+def test_the_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    with raw(path) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    assert "is a database of another program" in refused(path)
+    assert path.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").touch()
+    with a_database(tmp_path) as database:
+        assert load_job(database, JOB).id == JOB
+
+
+def test_a_folder_in_place_of_the_file_and_a_file_in_place_of_the_folder_are_named(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").mkdir()
+    assert f"cannot write to {tmp_path}/journal.sqlite" in refused(tmp_path / "journal.sqlite")
+    (tmp_path / "out").write_text("a file")
+    assert f"cannot make the folder {tmp_path}/out" in refused(tmp_path / "out" / "journal.sqlite")
+
+
+def test_a_writer_holds_the_lock_from_its_first_moment(tmp_path: Path) -> None:
+    with a_database(tmp_path) as database, database.write():
+        other = sqlite3.connect(database.path, isolation_level=None, timeout=0)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()
+
+
+def test_a_database_that_stays_locked_is_an_error_to_try_again_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_database(tmp_path).close()
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    other = raw(tmp_path / "journal.sqlite")
+    with Database(tmp_path / "journal.sqlite") as database:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BackendUnavailable, match=r"stayed locked.*again later"), database.write():
+            pass
+        other.execute("ROLLBACK")
+        with database.write():
+            pass
+    other.close()
+
+
+def test_an_error_inside_a_transaction_undoes_it(tmp_path: Path) -> None:
+    with a_database(tmp_path) as database:
+        with contextlib.suppress(ZeroDivisionError), database.write() as connection:
+            connection.exec_driver_sql("DELETE FROM entries")
+            raise ZeroDivisionError
+        assert len(SqlJournal(database, JOB).entries()) == 1
+
+
+def test_no_room_for_a_new_database_is_the_callers_to_fix(tmp_path: Path) -> None:
+    done = child(OPEN.replace("LIMIT", limit(8192)), tmp_path)
+    assert done.stdout.startswith("BackendMisconfigured the disk takes no more into"), done
+    Database(tmp_path / "journal.sqlite").close()  # with room again, the leftover does not stand in the way
+
+
+def test_no_room_in_an_existing_database_is_waited_for_and_nothing_is_lost(tmp_path: Path) -> None:
+    a_database(tmp_path).close()
+    done = child(OPEN.replace("LIMIT", limit(0)), tmp_path)
+    assert done.stdout.startswith("JobWaiting the disk takes no more into"), done
+    with Database(tmp_path / "journal.sqlite") as database:
+        assert load_job(database, JOB).state.state == "queued"
+
+
+def test_a_file_size_limit_during_the_run_waits_for_the_disk_and_loses_nothing(tmp_path: Path) -> None:
+    fill_up_and_go_on(tmp_path, limit(300_000))
+
+
+def test_a_full_file_system_during_the_run_waits_for_the_disk_and_loses_nothing(small_file_system: Path) -> None:
+    fill_up_and_go_on(small_file_system, "" if os.path.ismount(small_file_system) else limit(300_000))
+
+
+def fill_up_and_go_on(folder: Path, limit: str) -> None:
+    done = child(FILL.replace("LIMIT", limit), folder)
+    assert done.returncode == 0, done.stderr
+    reason, count, message = done.stdout.split(" ", 2)
+    assert reason == "disk"
+    assert "free some space, then run the same command again" in message
+    if os.path.ismount(folder):
+        subprocess.run(["mount", "-o", "remount,size=8m", str(folder)], check=True)
+    with Database(folder / "journal.sqlite") as database:
+        journal = SqlJournal(database, JOB)
+        assert [entry.key for entry in journal.entries() if entry.kind == "record"] == [
+            f"fill/{number}" for number in range(int(count))
+        ]
+        assert record(journal, f"fill/{count}").instruction == f"fill/{count}"
+
+
+def test_nothing_is_begun_that_could_not_be_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_database(tmp_path) as database:
+        monkeypatch.setattr(module, "_LEAST_FREE_BYTES", 2**62)
+        with pytest.raises(JobWaiting, match="no space left") as stop:
+            SqlJournal(database, JOB).once("step/1/plan", {}, Plan, never)
+        assert stop.value.reason == "disk"
+
+
+def test_removing_a_database_removes_what_lies_beside_it(tmp_path: Path) -> None:
+    with a_database(tmp_path):
+        assert len(list(tmp_path.iterdir())) == 3  # file, log and index
+    a_database(tmp_path).close()
+    (tmp_path / "journal.sqlite-wal").touch()
+    (tmp_path / "other").touch()
+    remove(tmp_path / "journal.sqlite")
+    remove(tmp_path / "journal.sqlite")
+    assert [path.name for path in tmp_path.iterdir()] == ["other"]
