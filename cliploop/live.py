@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from cliploop.narrate import Line, Narrator, Tone, Where, spend_text
+from cliploop.narrate import Line, Narrator, Tone, Where
 from cliploop.terminal import Terminal
 from orchestrator.ports import Inputs
 from orchestrator.records import Record
@@ -77,6 +77,11 @@ class LiveSurface:
                 text = Text(line.text, style=STYLES[line.tone])
                 self._console.print(Padding(text, (0, 0, 0, 2 * line.depth)))
 
+    def refresh(self) -> None:
+        """Redraw now."""
+        if self._live is not None:
+            self._live.refresh()
+
     def status(self, doing: str, fraction: float | None, spent: str) -> None:
         """What the next redraw says."""
         self._doing, self._fraction, self._spent = doing, fraction, spent
@@ -102,7 +107,7 @@ class LiveSurface:
         for _ in range(4):
             row.add_column(no_wrap=True)
         fraction = self._fraction
-        bar = Text("") if fraction is None else ProgressBar(total=1.0, completed=fraction, width=20)
+        bar = Text("") if fraction is None else ProgressBar(total=1.0, completed=fraction, width=16)
         percent = "" if fraction is None else f"{100 * fraction:3.0f} %"
         if not hasattr(self, "_spinner"):
             self._spinner = Spinner("dots")
@@ -145,4 +150,5 @@ class RunView:
     def _status(self, key: str, fraction: float | None) -> None:
         where = Where.of(key)
         self._doing = where.doing if where else self._doing
-        self._surface.status(self._doing, fraction, spend_text(self._narrator.spend))
+        spend = self._narrator.spend
+        self._surface.status(self._doing, fraction, f"{spend.video_seconds:.1f} s video, {spend.vlm_calls} calls")
