@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from cliploop.narrate import Narrator, Where, trajectory_lines
+from orchestrator.ports import Inputs
 from orchestrator.records import Answer, Assessment, Record, Route, Spend, Verdict
 from tests.cliploop import records
 
 
-def told(*entries: tuple[str, dict[str, object], Record]) -> tuple[list[str], Spend]:
+def told(*entries: tuple[str, Inputs, Record]) -> tuple[list[str], Spend]:
     narrator = Narrator(max_steps=3)
     lines = [str(line) for key, inputs, value in entries for line in narrator.tell(key, inputs, value)]
     return lines, narrator.spend
