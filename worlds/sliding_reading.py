@@ -1,0 +1,159 @@
+"""Reads a first picture of a sliding puzzle from its pixels: the lattice of its tiles, then its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from worlds import digits, regions
+from worlds.sliding_layout import lay_out
+from worlds.sliding_rules import Board, ordered, piece
+from worlds.sliding_scene import SlidingScene
+from worlds.sliding_solver import solvable
+from worlds.sliding_words import goal_corner, legend_of
+from worlds.tiling import Face, Tiling, tilings
+from worlds.world import Configuration, Frame, Reading
+
+if TYPE_CHECKING:
+    from worlds.sliding_puzzle import SlidingPuzzle
+
+SURE = 0.35  # confidence from which a picture counts as a sliding puzzle
+Cell = tuple[int, int]
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A tiling whose faces have been read: number -> place and face."""
+
+    tiling: Tiling
+    places: dict[int, Place]
+    faces: dict[int, Face]
+    confidence: float
+
+
+def understand(world: SlidingPuzzle, frame: Frame, prompt: str) -> SlidingScene | None:
+    """The scene of a first picture, or None if it shows no sliding puzzle. `frame`: (H, W, 3) uint8."""
+    if min(frame.shape[:2]) < 32:
+        return None
+    best: Numbered | None = None
+    for tiling in tilings(frame):
+        numbered = _number(frame, tiling)
+        if numbered is not None and (best is None or numbered.confidence > best.confidence):
+            best = numbered
+        if best is not None and best.confidence > 0.9:
+            break
+    if best is None or best.confidence < SURE:
+        return None
+    return _scene(world, frame, prompt, best)
+
+
+def _number(frame: Frame, tiling: Tiling) -> Numbered | None:
+    """Read every face at once: each number 1 … n stands on exactly one tile."""
+    places: list[Place] = [(float(row), float(col)) for row, col in tiling.faces]
+    faces = [_refined(frame, face) for face in tiling.faces.values()]
+    if tiling.stray is not None:
+        places.append(tiling.stray[0])
+        faces.append(_refined(frame, tiling.stray[1]))
+    count = tiling.rows * tiling.cols - 1
+    inks = [digits.ink_of(_inside(frame, face)) for face in faces]
+    marked = [index for index, ink in enumerate(inks) if ink is not None]
+    if len(marked) != count:
+        return None
+    scores = np.stack(
+        [digits.number_scores(ink, count)[1:] for ink in inks if ink is not None]
+    )  # (tile, number - 1)
+    pairs = regions.assign(-scores)
+    numbers = [col + 1 for _, col in pairs]
+    confidence = _confidence(scores, pairs)
+    return Numbered(
+        tiling,
+        {number: places[index] for number, index in zip(numbers, marked, strict=True)},
+        {number: faces[index] for number, index in zip(numbers, marked, strict=True)},
+        confidence,
+    )
+
+
+def _confidence(scores: digits.Floats, pairs: list[tuple[int, int]]) -> float:
+    """Share of the tiles that would have been read so alone, weakened by what the assignment had to give up."""
+    chosen = np.array([float(scores[pair]) for pair in pairs])
+    best = np.array([float(scores[row].max()) for row, _ in pairs])
+    alone = float(np.mean(chosen >= best - 1e-6))
+    given_up = float(np.mean(best - chosen))
+    doubt = float(np.mean(np.clip(-best, 0, 12)))
+    return float(np.clip(0.5 + 0.5 * alone - 0.12 * given_up - 0.1 * doubt, 0, 1))
+
+
+def _inside(frame: Frame, face: Face) -> Frame:
+    top, left, bottom, right = (round(side) for side in (face.top, face.left, face.bottom, face.right))
+    return frame[max(0, top) : bottom, max(0, left) : right]
+
+
+def _refined(frame: Frame, face: Face) -> Face:
+    """The face's box at full resolution: the rows and columns around it that mostly have its colour."""
+    slack = max(2, round(0.03 * max(face.height, face.width)))
+    top, left = max(0, round(face.top) - slack), max(0, round(face.left) - slack)
+    crop = frame[top : round(face.bottom) + slack, left : round(face.right) + slack].astype(np.int16)
+    colour = np.median(_inside(frame, face).reshape(-1, 3), axis=0)
+    same = np.abs(crop - colour).max(axis=2) < 14
+    rows, cols = np.flatnonzero(same.mean(axis=1) > 0.45), np.flatnonzero(same.mean(axis=0) > 0.45)
+    if rows.size < 5 or cols.size < 5:
+        return face
+    found = Face(top + int(rows[0]), left + int(cols[0]), top + int(rows[-1]) + 1, left + int(cols[-1]) + 1)
+    similar = abs(found.height - face.height) <= 2 * slack and abs(found.width - face.width) <= 2 * slack
+    return found if similar else face
+
+
+def _scene(world: SlidingPuzzle, frame: Frame, prompt: str, numbered: Numbered) -> SlidingScene | None:
+    tiling = numbered.tiling
+    layout = lay_out(frame, tiling, numbered.places, numbered.faces)
+    places = dict(numbered.places)
+    moving = [number for number, place in places.items() if _whole(place) is None]
+    for number in moving:
+        places[number] = _on_track(places[number], layout.place_of(numbered.faces[number]))
+    cells: dict[Cell, int] = {}
+    for number, place in places.items():
+        cells[_left_cell(world, prompt, number, place)] = number
+    tiles = tuple(cells.get((row, col), 0) for row in range(tiling.rows) for col in range(tiling.cols))
+    corner = goal_corner(prompt)
+    board = Board(tiling.rows, tiling.cols, tiles, corner)
+    if tiles.count(0) != 1:
+        return None
+    confidence = numbered.confidence
+    if not solvable(tiles, ordered(board.rows, board.cols, corner), board.cols):
+        confidence *= 0.6
+    configuration: Configuration = {piece(number): place for number, place in sorted(places.items())}
+    ways = {piece(number): _fraction(places[number], board.cell(number)) for number in moving}
+    start = Reading(board, configuration, ways, confidence)
+    return SlidingScene(world, legend_of(prompt), start, frame, layout)
+
+
+def _whole(place: Place) -> Cell | None:
+    cell = (round(place[0]), round(place[1]))
+    return cell if max(abs(place[0] - cell[0]), abs(place[1] - cell[1])) < 1e-9 else None
+
+
+def _on_track(rough: Place, exact: Place) -> Place:
+    """A tile under way: its exact place along the axis that it moves on, whole on the other."""
+    if abs(rough[0] - round(rough[0])) > abs(rough[1] - round(rough[1])):
+        return exact[0], float(round(rough[1]))
+    return float(round(rough[0])), exact[1]
+
+
+def _fraction(place: Place, left: Cell) -> float:
+    return min(1.0, max(abs(place[0] - left[0]), abs(place[1] - left[1])))
+
+
+def _left_cell(world: SlidingPuzzle, prompt: str, number: int, place: Place) -> Cell:
+    """The cell that a tile rests in or has left; the prompt's own slide says where a tile under way goes."""
+    whole = _whole(place)
+    if whole is not None:
+        return whole
+    low = (int(np.floor(place[0])), int(np.floor(place[1])))
+    high = (int(np.ceil(place[0])), int(np.ceil(place[1])))
+    for action in world.parse(prompt):
+        if action.tile == number and (action.row, action.col) in (low, high):
+            return low if (action.row, action.col) == high else high
+    return low if max(place[0] - low[0], place[1] - low[1]) <= 0.5 else high
