@@ -212,6 +212,15 @@ def test_a_full_file_system_during_the_run_waits_for_the_disk_and_loses_nothing(
     fill_up_and_go_on(small_file_system, "" if os.path.ismount(small_file_system) else limit(300_000))
 
 
+def test_a_file_system_filled_to_the_last_byte_waits_for_the_disk_and_loses_nothing(
+    small_file_system: Path,
+) -> None:
+    to_the_last_byte = "import storage.database; storage.database._LEAST_FREE_BYTES = 0"
+    fill_up_and_go_on(
+        small_file_system, to_the_last_byte if os.path.ismount(small_file_system) else limit(300_000)
+    )
+
+
 def fill_up_and_go_on(folder: Path, limit: str) -> None:
     done = child(FILL.replace("LIMIT", limit), folder)
     assert done.returncode == 0, done.stderr
