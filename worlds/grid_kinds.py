@@ -1,0 +1,134 @@
+"""Cells of a grid picture that look alike: their tile's colour, what lies on it, its shape and size.
+
+Knows no roles and no prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from worlds.grid import Cell, Lattice
+from worlds.grid_lattice import CONTENT_LEVELS, Cells, find_cells
+from worlds.grid_shapes import shape_of
+from worlds.legend import RGB
+from worlds.world import Frame
+
+ALIKE_LEVELS = 30.0  # two cells whose most different places differ by less are one kind
+FINE = 32  # samples per cell and axis for shapes
+CONTENT_AREA_MIN = 0.025  # of the cell; less is noise or a line's rim
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Cells that look alike. `piece` is the colour of what lies on the tile; None where nothing does."""
+
+    cells: tuple[Cell, ...]
+    tile: RGB
+    piece: RGB | None = None
+    shape: str = ""  # of the piece
+    area: float = 0.0  # of the piece, share of the cell
+    second: RGB | None = None  # another colour of the piece: an outline, a mark
+
+    @property
+    def colour(self) -> RGB:
+        """What a person would call its colour: the piece's, or the tile's."""
+        return self.piece if self.piece is not None else self.tile
+
+    @property
+    def full(self) -> bool:
+        """Whether the whole cell is one thing."""
+        return self.piece is None or (self.shape == "square" and self.area > 0.7)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A grid picture: its lattice and its kinds of cells, the most frequent first."""
+
+    lattice: Lattice
+    kinds: tuple[Kind, ...]
+
+
+def pictures(frame: Frame) -> tuple[Picture, ...]:
+    """Ways to see a frame (H, W, 3) as a grid, best first; empty if it is none."""
+    return _pictures(frame.tobytes(), frame.shape[0], frame.shape[1])
+
+
+@lru_cache(maxsize=4)
+def _pictures(data: bytes, height: int, width: int) -> tuple[Picture, ...]:
+    frame = np.frombuffer(data, np.uint8).reshape(height, width, 3)
+    return tuple(Picture(cells.lattice, kinds_of(frame, cells)) for cells in find_cells(frame))
+
+
+def kinds_of(frame: Frame, cells: Cells) -> tuple[Kind, ...]:
+    """Group the cells by how they look."""
+    lattice = cells.lattice
+    order = list(lattice.cells())
+    kinds = [
+        _describe(frame, lattice, [order[index] for index in group], cells.tiles[group])
+        for group in _groups(cells.patches)
+    ]
+    return tuple(sorted(kinds, key=lambda kind: -len(kind.cells)))
+
+
+def _groups(patches: npt.NDArray[np.float32]) -> list[list[int]]:
+    """Leader clustering on 7 × 7 means of every cell's inside."""
+    inner = patches[:, 1:15, 1:15].reshape(-1, 7, 2, 7, 2, 3).mean(axis=(2, 4))
+    left = np.arange(len(inner))
+    groups: list[list[int]] = []
+    while len(left):
+        leader = inner[left[0]]
+        gaps = np.abs(inner[left] - leader).max(axis=3).reshape(len(left), -1)
+        gaps = np.sort(gaps, axis=1)[:, -5:].mean(axis=1)
+        near = gaps < ALIKE_LEVELS
+        middle = np.median(inner[left[near]], axis=0)
+        gaps = np.sort(np.abs(inner[left] - middle).max(axis=3).reshape(len(left), -1), axis=1)[:, -5:].mean(axis=1)
+        near |= gaps < ALIKE_LEVELS
+        groups.append([int(index) for index in left[near]])
+        left = left[~near]
+    return groups
+
+
+def _describe(
+    frame: Frame, lattice: Lattice, cells: Sequence[Cell], tiles: npt.NDArray[np.float32]
+) -> Kind:
+    tile = np.median(tiles, axis=0)
+    fine = _fine(frame, lattice, cells[0]).astype(np.float32)
+    gap = np.abs(fine - tile).max(axis=2)
+    mask = gap > max(CONTENT_LEVELS, 0.4 * float(np.percentile(gap[3:-3, 3:-3], 98)))
+    margin = max(1, int(np.ceil(1.2 / lattice.pitch * FINE)))
+    mask[:margin], mask[-margin:], mask[:, :margin], mask[:, -margin:] = False, False, False, False
+    area = float(mask.mean())
+    if area < CONTENT_AREA_MIN:
+        return Kind(tuple(cells), _rgb(tile))
+    piece, second = _colours(fine[mask])
+    return Kind(tuple(cells), _rgb(tile), piece, shape_of(mask), area, second)
+
+
+def _fine(frame: Frame, lattice: Lattice, cell: Cell) -> Frame:
+    steps = (np.arange(FINE) + 0.5) / FINE
+    y = np.clip((lattice.top + (cell[0] + steps) * lattice.pitch).astype(int), 0, frame.shape[0] - 1)
+    x = np.clip((lattice.left + (cell[1] + steps) * lattice.pitch).astype(int), 0, frame.shape[1] - 1)
+    return frame[np.ix_(y, x)]
+
+
+def _colours(pixels: npt.NDArray[np.float32]) -> tuple[RGB, RGB | None]:
+    """The most frequent colour of some pixels (n, 3), and the next one that is plainly another."""
+    bins = (pixels // 32).astype(int) @ np.array([64, 8, 1])
+    frequent = np.bincount(bins, minlength=512)
+    first = np.median(pixels[bins == int(frequent.argmax())], axis=0)
+    near = np.abs(pixels - first).max(axis=1) < 40
+    first = np.median(pixels[near], axis=0)
+    rest = pixels[np.abs(pixels - first).max(axis=1) > 70]
+    if len(rest) < 0.15 * len(pixels):
+        return _rgb(first), None
+    return _rgb(first), _rgb(np.median(rest, axis=0))
+
+
+def _rgb(value: npt.NDArray[np.floating]) -> RGB:
+    red, green, blue = (round(float(channel)) for channel in value)
+    return red, green, blue

@@ -1,0 +1,176 @@
+"""Where the cells of a grid picture are: pitch and offset from lines and colour changes, checked on the cells.
+
+Straight edges that run across the picture lie on the lattice: their positions are in phase at the right pitch.
+Of the pitches that are in phase, the largest is right whose cells look like cells: one colour in all four
+corners, and what lies in a cell lies in its middle. Knows no roles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from worlds.grid import Lattice
+from worlds.world import Frame
+
+Floats = npt.NDArray[np.float32]
+
+PITCH_MIN_PX = 7.0
+SIDE_MAX_CELLS = 40
+SAMPLES = 16  # per cell and axis
+EDGE_LEVELS = 6.0  # a colour change below this is noise
+EDGE_LEVELS_MAX = 60.0  # a line may be as weak as a sixth of the strongest edge
+CONTENT_LEVELS = 30.0  # how far content is from its tile's colour
+CORNER_LEVELS = 30.0
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A picture's cells, sampled. n = rows × cols, in row-major order.
+
+    `patches`: (n, 16, 16, 3) float32; `tiles`: (n, 3), the colour in the corners; `content`: (n, 16, 16) bool,
+    what differs from it; `even`: (n,) bool, all corners agree; `centred`: (n,) bool, no content or in the middle.
+    """
+
+    lattice: Lattice
+    patches: Floats
+    tiles: Floats
+    content: npt.NDArray[np.bool_]
+    even: npt.NDArray[np.bool_]
+    centred: npt.NDArray[np.bool_]
+
+
+def find_cells(frame: Frame) -> list[Cells]:
+    """Lattices that fit the picture, best first; empty if it shows no grid. `frame`: (H, W, 3) uint8 RGB."""
+    height, width = frame.shape[:2]
+    if min(height, width) < 3 * PITCH_MIN_PX or max(height, width) > 12 * min(height, width):
+        return []
+    picture = frame.astype(np.float32)
+    down, right = _profile(picture, 0), _profile(picture, 1)
+    if down.sum() < 1e-3 or right.sum() < 1e-3:
+        return []
+    blurred = ndimage.uniform_filter(picture, (3, 3, 1)) if min(height, width) > 300 else picture
+    found: list[Cells] = []
+    for pitch in _pitches(down, right):
+        lattice = _lattice(pitch, down, right, (height, width))
+        if lattice is None:
+            continue
+        cells = sample_cells(blurred, lattice)
+        if _plausible(cells):
+            found.append(cells)
+        if len(found) == 3:
+            break
+    return found
+
+
+def _profile(picture: Floats, axis: int) -> Floats:
+    """Strength of straight edges across the picture at every coordinate of an axis, (H,) or (W,)."""
+    along = 1 - axis
+    smooth = ndimage.uniform_filter1d(picture, max(3, picture.shape[along] // 48), axis=along)
+    steps = np.abs(np.diff(smooth, axis=axis)).max(axis=2)
+    steps = np.minimum(np.where(steps < EDGE_LEVELS, 0, steps), EDGE_LEVELS_MAX)
+    profile = steps.mean(axis=along)
+    profile = np.concatenate([[0.0], profile])  # entry x: the edge between pixels x − 1 and x
+    return np.maximum(profile - np.median(profile), 0).astype(np.float32)
+
+
+def _pitches(down: Floats, right: Floats) -> list[float]:
+    """Pitches at which the edges of both axes are in phase, largest first."""
+    longest = min(len(down), len(right)) / 2
+    count = int(np.log(longest / PITCH_MIN_PX) / np.log(1.003)) + 1
+    scan = longest * 1.003 ** -np.arange(max(count, 1), dtype=np.float64)
+    score = np.minimum(_coherence(down, scan), _coherence(right, scan))
+    peaks = [
+        i
+        for i in range(len(scan))
+        if score[i] > 0.45 and score[i] >= score[max(0, i - 4) : i + 5].max() - 1e-9
+    ]
+    return [float(scan[i]) for i in peaks][:60]
+
+
+def _coherence(profile: Floats, pitches: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    places = np.flatnonzero(profile > 0.02 * profile.max())
+    turns = np.exp(2j * np.pi * places[np.newaxis, :] / pitches[:, np.newaxis])
+    weights = profile[places].astype(np.float64)
+    return np.abs(turns @ weights) / weights.sum()
+
+
+def _lattice(pitch: float, down: Floats, right: Floats, shape: tuple[int, int]) -> Lattice | None:
+    """Refine the pitch on both axes and find where the first cell begins."""
+    around = pitch * (1 + np.linspace(-0.004, 0.004, 33))
+    both = _coherence(down, around) + _coherence(right, around)
+    pitch = float(around[int(np.argmax(both))])
+    top, left = _start(down, pitch), _start(right, pitch)
+    pitch = _snapped(pitch, (shape[0] - top, shape[1] - left), (down, right), float(both.max()))
+    top, left = _start(down, pitch), _start(right, pitch)
+    rows = int((shape[0] - top) / pitch + 0.12)
+    cols = int((shape[1] - left) / pitch + 0.12)
+    if min(rows, cols) < 2 or max(rows, cols) > SIDE_MAX_CELLS:
+        return None
+    return Lattice(top, left, pitch, rows, cols)
+
+
+def _snapped(
+    pitch: float, sides: tuple[float, float], profiles: tuple[Floats, Floats], coherence: float
+) -> float:
+    """The pitch that fills the picture to its edge, or a whole one, if the edges allow it as well."""
+    wholes = [side / max(1, round(side / pitch)) for side in sides] + [float(round(pitch))]
+    for whole in wholes:
+        counts = [side / whole for side in sides]
+        if max(abs(count - side / pitch) for count, side in zip(counts, sides, strict=True)) > 0.1:
+            continue
+        there = np.array([whole])
+        if _coherence(profiles[0], there)[0] + _coherence(profiles[1], there)[0] > 0.9 * coherence:
+            return whole
+    return pitch
+
+
+def _start(profile: Floats, pitch: float) -> float:
+    places = np.arange(len(profile))
+    phase = np.angle(np.sum(profile * np.exp(2j * np.pi * places / pitch)))
+    start = float(phase / (2 * np.pi) * pitch) % pitch
+    if pitch - start < max(0.12 * pitch, 1.0):
+        start -= pitch
+    return 0.0 if abs(start) < max(0.06 * pitch, 1.5) else start
+
+
+def sample_cells(picture: Floats, lattice: Lattice) -> Cells:
+    """Look at every cell of a lattice. `picture`: (H, W, 3) float32."""
+    height, width = picture.shape[:2]
+    steps = (np.arange(SAMPLES) + 0.5) / SAMPLES
+    y = lattice.top + (np.arange(lattice.rows)[:, np.newaxis] + steps) * lattice.pitch
+    x = lattice.left + (np.arange(lattice.cols)[:, np.newaxis] + steps) * lattice.pitch
+    rows = np.clip(y.astype(int), 0, height - 1).reshape(-1)
+    cols = np.clip(x.astype(int), 0, width - 1).reshape(-1)
+    grid = picture[np.ix_(rows, cols)].reshape(lattice.rows, SAMPLES, lattice.cols, SAMPLES, 3)
+    patches = grid.transpose(0, 2, 1, 3, 4).reshape(-1, SAMPLES, SAMPLES, 3)
+    corners = patches[:, [1, 2, 1, 2, 13, 14, 13, 14, 1, 2, 1, 2, 13, 14, 13, 14],
+                      [1, 1, 2, 2, 1, 1, 2, 2, 13, 13, 14, 14, 13, 13, 14, 14]]
+    quads = np.median(corners.reshape(-1, 4, 4, 3), axis=2)  # (n, 4 corners, 3)
+    tiles = np.median(quads, axis=1)
+    agree = np.abs(quads - tiles[:, np.newaxis]).max(axis=2) < CORNER_LEVELS
+    content = np.abs(patches - tiles[:, np.newaxis, np.newaxis]).max(axis=3) > CONTENT_LEVELS
+    content[:, [0, -1]] = False
+    content[:, :, [0, -1]] = False
+    return Cells(lattice, patches, tiles, content, agree.sum(axis=1) >= 4, _centred(content))
+
+
+def _centred(content: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Whether each cell's content (n, 16, 16) is small enough to ignore or spread around the middle."""
+    inner = content[:, 1:-1, 1:-1]
+    area = inner.sum(axis=(1, 2))
+    steps = np.arange(inner.shape[1]) - (inner.shape[1] - 1) / 2
+    safe = np.maximum(area, 1)
+    y = (inner.sum(axis=2) @ steps) / safe
+    x = (inner.sum(axis=1) @ steps) / safe
+    return (area < 8) | ((np.abs(y) < 2.4) & (np.abs(x) < 1.8))
+
+
+def _plausible(cells: Cells) -> bool:
+    full = cells.content[:, 1:-1, 1:-1].sum(axis=(1, 2)) >= 8
+    uneven = 1 - cells.even.mean()
+    off = (full & ~cells.centred).sum() / max(1, full.sum())
+    return bool(uneven <= 0.08 and off <= 0.2)

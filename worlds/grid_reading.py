@@ -1,0 +1,175 @@
+"""Which kind of cell plays which role in a grid picture: all kinds and all words of the prompt assigned at once.
+
+The cheapest assignment wins: how well colours and shapes fit the prompt's words, and what the words leave open,
+structure decides (the player stands on floor, the goal can be reached). Too dear, or two that are as cheap and
+differ: not understood, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from worlds.grid import Cell, GridState, Lattice, fewest_runs, reachable
+from worlds.grid_kinds import Kind, Picture
+from worlds.grid_prompts import Asked, Phrase, Role
+from worlds.legend import RGB, contrast, distance
+
+UNNAMED = 0.12  # cost of a role that the prompt gives no words for
+PIECE_COST_MAX = 0.30
+PLACE_COST_MAX = 0.16  # mean over all cells
+MARGIN = 0.02  # a second assignment this near makes the picture ambiguous
+UNSOLVABLE = 0.4
+OTHER_SHAPE = 0.07
+
+
+@dataclass(frozen=True)
+class Roles:
+    """An understood picture: where everything is, and which kind plays what."""
+
+    lattice: Lattice
+    state: GridState
+    player: Kind
+    goal: Kind | None
+    box: Kind | None
+    floors: tuple[Kind, ...]
+    walls: tuple[Kind, ...]
+    cost: float
+
+
+def assign(picture: Picture, asked: Asked, *, boxes: bool) -> Roles | None:
+    """The cheapest assignment of a picture's kinds to roles, or None."""
+    kinds = picture.kinds
+    if len(kinds) < 3 or len(kinds) > 24:
+        return None
+    found = [
+        roles
+        for player in kinds
+        if len(player.cells) == 1
+        for goal in kinds
+        if goal is not player and (boxes or len(goal.cells) == 1)
+        for box in (kinds if boxes else (None,))
+        if box is not player and box is not goal
+        for roles in [_roles(picture, asked, player, goal, box)]
+        if roles is not None
+    ]
+    found.sort(key=lambda roles: roles.cost)
+    if not found:
+        return None
+    best = found[0]
+    rivals = [roles for roles in found[1:] if roles.state != best.state]
+    if rivals and rivals[0].cost - best.cost < MARGIN:
+        return None
+    return best
+
+
+def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind, box: Kind | None) -> Roles | None:
+    pieces = [_piece_cost(player, asked.of("player"), "player"), _piece_cost(goal, asked.of("goal"), "goal")]
+    if box is not None:
+        pieces.append(_piece_cost(box, asked.of("box"), "box"))
+    if max(pieces) > PIECE_COST_MAX:
+        return None
+    goals, crates = set(goal.cells), set(box.cells if box else ())
+    floors: list[Kind] = []
+    walls: list[Kind] = []
+    places = 0.0
+    for kind in picture.kinds:
+        if kind is player or kind is goal or kind is box:
+            continue
+        if box is not None and _stands_on(kind, box, goal):
+            goals |= set(kind.cells)
+            crates |= set(kind.cells)
+            continue
+        free, shut = _floor_cost(kind, asked, player), _wall_cost(kind, asked, player)
+        (floors if free <= shut else walls).append(kind)
+        places += min(free, shut) * len(kind.cells)
+    if player.piece is not None and not player.full and contrast(player.tile, goal.colour) < 0.04 < contrast(
+        player.tile, player.colour
+    ):
+        goals |= set(player.cells)
+    places /= picture.lattice.rows * picture.lattice.cols
+    if not floors or places > PLACE_COST_MAX:
+        return None
+    blocked = frozenset(cell for kind in walls for cell in kind.cells)
+    state = GridState(
+        picture.lattice.rows, picture.lattice.cols, blocked, frozenset(goals), player.cells[0], tuple(crates)
+    )
+    cost = sum(pieces) + 3 * places + 0.5 * _stands(player, floors) + 0.25 * _stands(goal, floors)
+    cost += 0.0 if solvable(state) else UNSOLVABLE
+    return Roles(picture.lattice, state, player, goal, box, tuple(floors), tuple(walls), cost)
+
+
+def solvable(state: GridState) -> bool:
+    """Whether the goal can be reached; with boxes, a quick look only: enough boxes, and each can be got at."""
+    if not state.boxes:
+        return fewest_runs(state.player, state.goals, state.free) is not None
+    if len(state.boxes) < len(state.goals) or not state.goals:
+        return False
+
+    def open_floor(cell: Cell) -> bool:
+        return state.inside(cell) and cell not in state.blocked
+
+    around = reachable(state.player, open_floor)
+    return all(cell in around for cell in (*state.boxes, *state.goals))
+
+
+def _piece_cost(kind: Kind, phrases: Sequence[Phrase], role: Role) -> float:
+    """How badly a kind fits the words for a piece or a goal."""
+    prior = {"player": 0.05 if kind.full else 0.0}.get(role, 0.0)
+    if not phrases:
+        return UNNAMED + prior + _unnamed(kind, role)
+    return prior + min(_phrase_cost(kind.colour, kind.shape if kind.piece else "square", p) for p in phrases)
+
+
+def _unnamed(kind: Kind, role: Role) -> float:
+    round_thing = kind.piece is not None and kind.shape in ("circle", "diamond", "triangle")
+    return 0.0 if round_thing == (role == "player") else 0.03
+
+
+def _phrase_cost(colour: RGB, shape: str, phrase: Phrase) -> float:
+    cost = UNNAMED if phrase.colour is None else distance(colour, phrase.colour)
+    if phrase.shape is None or phrase.shape == shape:
+        return cost
+    return cost + (OTHER_SHAPE if phrase.colour is not None else 2 * OTHER_SHAPE)
+
+
+def _floor_cost(kind: Kind, asked: Asked, player: Kind) -> float:
+    """How badly a kind passes for floor; what lies on it speaks against it."""
+    marked = 0.1 if kind.piece is not None else 0.0
+    under = contrast(kind.tile, player.tile) if player.piece is not None else UNNAMED
+    if not asked.of("floor"):
+        return marked + min(0.3, under)
+    return marked + _place_cost(kind, asked.of("floor")) + 0.2 * min(0.3, under)
+
+
+def _wall_cost(kind: Kind, asked: Asked, player: Kind) -> float:
+    if not asked.of("wall"):
+        return UNNAMED
+    alike = player.piece is not None and contrast(kind.tile, player.tile) < 0.02 and kind.piece is None
+    return _place_cost(kind, asked.of("wall")) + (0.1 if alike else 0.0)
+
+
+def _place_cost(kind: Kind, phrases: Iterable[Phrase]) -> float:
+    costs: list[float] = []
+    for phrase in phrases:
+        colours = [kind.tile] + [colour for colour in (kind.piece, kind.second) if colour is not None]
+        cost = UNNAMED if phrase.colour is None else min(distance(colour, phrase.colour) for colour in colours)
+        if phrase.shape == "cross" and kind.shape != "cross":
+            cost += OTHER_SHAPE
+        costs.append(cost)
+    return min(costs)
+
+
+def _stands(kind: Kind, floors: Sequence[Kind]) -> float:
+    """How unlike floor the tile under a piece is."""
+    if kind.full:
+        return 0.0
+    return min(0.2, min(contrast(kind.tile, floor.tile) for floor in floors))
+
+
+def _stands_on(kind: Kind, box: Kind, goal: Kind) -> bool:
+    """Whether a kind is a box on a goal: the box's colour with the goal's around or upon it."""
+    if kind.piece is None or contrast(kind.colour, box.colour) > 0.06:
+        return False
+    others = [kind.tile] + ([kind.second] if kind.second is not None else [])
+    return any(contrast(other, goal.colour) < 0.06 for other in others)
