@@ -117,10 +117,9 @@ def _snapped(
     pitch: float, sides: tuple[float, float], profiles: tuple[Floats, Floats], coherence: float
 ) -> float:
     """The pitch that fills the picture to its edge, or a whole one, if the edges allow it as well."""
-    wholes = [side / max(1, round(side / pitch)) for side in sides] + [float(round(pitch))]
-    for whole in wholes:
-        counts = [side / whole for side in sides]
-        if max(abs(count - side / pitch) for count, side in zip(counts, sides, strict=True)) > 0.1:
+    wholes = [(side / max(1, round(side / pitch)), 0.1) for side in sides] + [(float(round(pitch)), 0.02)]
+    for whole, slack in wholes:
+        if max(abs(side / whole - side / pitch) for side in sides) > slack:
             continue
         there = np.array([whole])
         if _coherence(profiles[0], there)[0] + _coherence(profiles[1], there)[0] > 0.9 * coherence:
@@ -147,15 +146,28 @@ def sample_cells(picture: Floats, lattice: Lattice) -> Cells:
     cols = np.clip(x.astype(int), 0, width - 1).reshape(-1)
     grid = picture[np.ix_(rows, cols)].reshape(lattice.rows, SAMPLES, lattice.cols, SAMPLES, 3)
     patches = grid.transpose(0, 2, 1, 3, 4).reshape(-1, SAMPLES, SAMPLES, 3)
-    corners = patches[:, [1, 2, 1, 2, 13, 14, 13, 14, 1, 2, 1, 2, 13, 14, 13, 14],
-                      [1, 1, 2, 2, 1, 1, 2, 2, 13, 13, 14, 14, 13, 13, 14, 14]]
-    quads = np.median(corners.reshape(-1, 4, 4, 3), axis=2)  # (n, 4 corners, 3)
-    tiles = np.median(quads, axis=1)
-    agree = np.abs(quads - tiles[:, np.newaxis]).max(axis=2) < CORNER_LEVELS
+    near = [1, 2] if lattice.pitch >= 24 else [2, 3]  # small cells: keep off lines that are a pixel wide
+    far = [SAMPLES - 1 - index for index in near]
+    quads = np.stack([patches[:, ys][:, :, xs].reshape(-1, 4, 3) for ys in (near, far) for xs in (near, far)], axis=1)
+    tiles = _most_common(quads.reshape(-1, 16, 3))
+    apart = np.abs(quads - tiles[:, np.newaxis, np.newaxis]).max(axis=3)  # (n, 4 corners, 4 samples)
+    agree = apart.min(axis=2) < CORNER_LEVELS
     content = np.abs(patches - tiles[:, np.newaxis, np.newaxis]).max(axis=3) > CONTENT_LEVELS
-    content[:, [0, -1]] = False
-    content[:, :, [0, -1]] = False
+    rim = int(np.ceil((1.3 / lattice.pitch + 0.03) * SAMPLES))
+    content[:, :rim] = content[:, -rim:] = False
+    content[:, :, :rim] = content[:, :, -rim:] = False
     return Cells(lattice, patches, tiles, content, agree.sum(axis=1) >= 4, _centred(content))
+
+
+def _most_common(samples: Floats) -> Floats:
+    """Of each row of (n, k, 3) samples, the colour that most of them agree on: (n, 3)."""
+    apart = np.abs(samples[:, :, np.newaxis] - samples[:, np.newaxis]).max(axis=3)
+    alike = apart < CORNER_LEVELS
+    best = alike[np.arange(len(samples)), alike.sum(axis=2).argmax(axis=1)]
+    tiles: Floats = np.stack(
+        [(samples[..., c] * best).sum(axis=1) / best.sum(axis=1) for c in range(3)], axis=1
+    )
+    return tiles
 
 
 def _centred(content: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -69,6 +69,7 @@ MOTION = _words("slide move travel roll glide walk navigate go head advance run 
 STEER = _words("move guide slide lead bring steer take navigate get drive send direct help walk roll escort pilot")
 ALONG = _words("along through across over via within inside follow following traverse traversing between using on")
 TOWARDS = _words("to onto into reach reaching toward towards until at find finding enter entering touch touching")
+WALKED = _words("walked entered crossed visited stepped used travelled traveled traversed taken")
 STOPS = _words("stop stopping end ending rest resting land landing finish halt halting park arrive arriving")
 AVOID = _words(
     "never not no without avoid avoiding cannot can't don't doesn't mustn't won't nor neither away off clear "
@@ -224,7 +225,7 @@ def _equations(items: list[_Item], votes: dict[tuple[int, Role], float]) -> None
         if (a.phrase >= 0) == (b.phrase >= 0):
             continue
         between = [item.word for item in items[left + 1 : right]]
-        if any(word not in LINKS and word != "," and word != ")" for word in between) or len(between) > 8:
+        if any(word not in LINKS and _stem(word) not in NEUTRAL and word not in (",", ")") for word in between) or len(between) > 8:
             continue
         phrase, role = (a.phrase, b.role) if a.phrase >= 0 else (b.phrase, a.role)
         if role is None:
@@ -266,6 +267,9 @@ def _actions(items: list[_Item], votes: dict[tuple[int, Role], float], pushes: b
             votes[item.phrase, "player"] += 1.0
         elif last in ("behind",):
             votes[item.phrase, "box"] += 1.0
+        if "can" in after[:3] and any(word in WALKED for word in after[:6]):
+            votes[item.phrase, "floor"] += 2.0
+            continue
         verbs = [word for word in after[:4] if _base(word) in MOTION]
         if verbs and not any(word in TOWARDS | ALONG | {"when", ","} for word in after[: after.index(verbs[0])]):
             votes[item.phrase, "player"] += 0.5 if pushes else 1.0

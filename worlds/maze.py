@@ -106,4 +106,4 @@ def _cells(state: GridState) -> list[Cell]:
     return [(row, col) for row in range(state.rows) for col in range(state.cols)]
 
 
-MAZE = RunWorld("maze", sampler=sample, wording=wording, mine=mine, traps=False)
+WORLD = RunWorld("maze", sampler=sample, wording=wording, mine=mine, traps=False)
