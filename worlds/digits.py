@@ -104,7 +104,7 @@ def _inner_marks(mask: Mask) -> Mask | None:
 
 def _cut(difference: Floats, mask: Mask, kept: Mask) -> Ink:
     near = regions.grown(kept) & (kept | ~mask)
-    top = _strongest(np.where(kept, difference, np.float32(0)))
+    top = float(np.percentile(difference[kept], 95))
     alpha = np.where(near, np.clip(difference / top, 0, 1), 0).astype(np.float32)
     rows, cols = np.flatnonzero(kept.any(axis=1)), np.flatnonzero(kept.any(axis=0))
     box = np.s_[rows[0] : rows[-1] + 1, cols[0] : cols[-1] + 1]

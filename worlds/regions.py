@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage, optimize
 
-from worlds.world import Mask
+from worlds.world import Frame, Mask
 
 Labels = npt.NDArray[np.int32]
 Box = tuple[int, int, int, int]  # top, left, bottom, right; the last two not included
@@ -21,6 +21,28 @@ def label(mask: Mask, *, diagonal: bool = False) -> tuple[Labels, int]:
     structure = np.ones((3, 3)) if diagonal else None
     labels, count = cast("tuple[Labels, int]", ndimage.label(mask, structure=structure))
     return np.asarray(labels, np.int32), count
+
+
+def flat(picture: Frame, tolerance: int) -> tuple[Labels, int]:
+    """Zones of a picture (H, W, 3): pixels joined while neighbours differ by less than `tolerance` levels."""
+    height, width = picture.shape[:2]
+    pixels = picture.astype(np.int16)
+    joined = np.zeros((2 * height - 1, 2 * width - 1), np.bool_)
+    joined[::2, ::2] = True
+    joined[1::2, ::2] = np.abs(np.diff(pixels, axis=0)).max(axis=2) < tolerance
+    joined[::2, 1::2] = np.abs(np.diff(pixels, axis=1)).max(axis=2) < tolerance
+    labels, count = label(joined)
+    return np.ascontiguousarray(labels[::2, ::2]), count
+
+
+def only(labels: Labels, count: int, least_area: float) -> tuple[Labels, list[int]]:
+    """Keep the regions of at least this many pixels, numbered anew; and their areas."""
+    areas = np.bincount(labels.ravel(), minlength=count + 1)
+    areas[0] = 0
+    large = np.flatnonzero(areas >= least_area)
+    renumber = np.zeros(count + 1, np.int32)
+    renumber[large] = np.arange(1, len(large) + 1)
+    return renumber[labels], [int(area) for area in areas[large]]
 
 
 def boxes(labels: Labels, count: int) -> list[Box]:

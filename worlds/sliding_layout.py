@@ -62,13 +62,11 @@ def lay_out(frame: Frame, tiling: Tiling, places: dict[int, Place], faces: dict[
     tops, height = _starts(tiling.rows, [(p[0], f.top, f.height) for p, f in _pairs(places, faces)])
     lefts, width = _starts(tiling.cols, [(p[1], f.left, f.width) for p, f in _pairs(places, faces)])
     gap_y, gap_x = (max(0, int(np.min(np.diff(s))) - size) for s, size in ((tops, height), (lefts, width)))
-    pad = max(gap_y, gap_x) // 2 + 1
-    padded = np.pad(frame, ((pad, pad), (pad, pad), (0, 0)), mode="edge")
     reach = (gap_y // 2, gap_x // 2)
 
     def cell(row: int, col: int) -> Frame:
-        top, left = tops[row] + pad - reach[0], lefts[col] + pad - reach[1]
-        return padded[top : top + height + 2 * reach[0], left : left + width + 2 * reach[1]]
+        start = (int(tops[row]) - reach[0], int(lefts[col]) - reach[1])
+        return _window(frame, start, (height + 2 * reach[0], width + 2 * reach[1]))
 
     resting = {number: (round(p[0]), round(p[1])) for number, p in places.items() if _is_cell(p)}
     taken = set(resting.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,7 @@ class Numbered:
     tiling: Tiling
     places: dict[int, Place]
     faces: dict[int, Face]
+    scores: dict[int, digits.Floats]  # log scores of the numbers 1 … n for the tile read as this number
     confidence: float
 
 
@@ -60,35 +61,66 @@ def _number(frame: Frame, tiling: Tiling) -> Numbered | None:
     count = tiling.rows * tiling.cols - 1
     inks = [digits.ink_of(_inside(frame, face)) for face in faces]
     marked = [index for index, ink in enumerate(inks) if ink is not None]
-    if len(marked) != count:
+    if not count <= len(marked) <= count + 1:
         return None
     scores = np.stack(
         [digits.number_scores(ink, count)[1:] for ink in inks if ink is not None]
     )  # (tile, number - 1)
-    pairs = regions.assign(-scores)
-    numbers = [col + 1 for _, col in pairs]
-    confidence = _confidence(scores, pairs)
+    kept = _without_the_blank(scores) if len(marked) > count else list(range(count))
+    scores, marked = scores[kept], [marked[index] for index in kept]
+    numbers = [col + 1 for _, col in regions.assign(-scores)]
     return Numbered(
         tiling,
         {number: places[index] for number, index in zip(numbers, marked, strict=True)},
         {number: faces[index] for number, index in zip(numbers, marked, strict=True)},
-        confidence,
+        {number: scores[row] for row, number in enumerate(numbers)},
+        _confidence(scores, numbers),
     )
 
 
-def _confidence(scores: digits.Floats, pairs: list[tuple[int, int]]) -> float:
+def _without_the_blank(scores: digits.Floats) -> list[int]:
+    """One marked face too many: all but the one without which the numbers fit best."""
+    everyone = list(range(len(scores)))
+    choices = [[index for index in everyone if index != left] for left in everyone]
+    fits = [
+        sum(float(scores[kept][pair]) for pair in regions.assign(-scores[kept])) - 1e-3 * left
+        for left, kept in enumerate(choices)
+    ]
+    return choices[int(np.argmax(fits))]
+
+
+def _confidence(scores: digits.Floats, numbers: list[int]) -> float:
     """Share of the tiles that would have been read so alone, weakened by what the assignment had to give up."""
-    chosen = np.array([float(scores[pair]) for pair in pairs])
-    best = np.array([float(scores[row].max()) for row, _ in pairs])
+    chosen = np.array([float(scores[row, number - 1]) for row, number in enumerate(numbers)])
+    best = np.array([float(line.max()) for line in scores])
     alone = float(np.mean(chosen >= best - 1e-6))
     given_up = float(np.mean(best - chosen))
     doubt = float(np.mean(np.clip(-best, 0, 12)))
     return float(np.clip(0.5 + 0.5 * alone - 0.12 * given_up - 0.1 * doubt, 0, 1))
 
 
+def _repaired(numbered: Numbered, swap_costs_most: float = 8.0) -> dict[int, int]:
+    """For a board that cannot be solved: the exchange of two numbers that the ink speaks against least."""
+    costs = {
+        (one, other): float(
+            numbered.scores[one][one - 1]
+            + numbered.scores[other][other - 1]
+            - numbered.scores[one][other - 1]
+            - numbered.scores[other][one - 1]
+        )
+        for one in numbered.places
+        for other in numbered.places
+        if one < other
+    }
+    (one, other), cost = min(costs.items(), key=lambda pair: pair[1])
+    return {one: other, other: one} if cost < swap_costs_most else {}
+
+
 def _inside(frame: Frame, face: Face) -> Frame:
-    top, left, bottom, right = (round(side) for side in (face.top, face.left, face.bottom, face.right))
-    return frame[max(0, top) : bottom, max(0, left) : right]
+    """The face without its rim, where compression leaves marks."""
+    rim = 0.04 * min(face.height, face.width)
+    top, left = max(0, round(face.top + rim)), max(0, round(face.left + rim))
+    return frame[top : round(face.bottom - rim), left : round(face.right - rim)]
 
 
 def _refined(frame: Frame, face: Face) -> Face:
@@ -107,27 +139,37 @@ def _refined(frame: Frame, face: Face) -> Face:
 
 
 def _scene(world: SlidingPuzzle, frame: Frame, prompt: str, numbered: Numbered) -> SlidingScene | None:
-    tiling = numbered.tiling
-    layout = lay_out(frame, tiling, numbered.places, numbered.faces)
+    corner = goal_corner(prompt)
+    board = _board(world, prompt, numbered)
+    if board.tiles.count(0) != 1:
+        return None
+    confidence = numbered.confidence
+    if not solvable(board.tiles, ordered(board.rows, board.cols, corner), board.cols):
+        confidence *= 0.7
+        swap = _repaired(numbered)
+        numbered = replace(
+            numbered,
+            places={swap.get(number, number): place for number, place in numbered.places.items()},
+            faces={swap.get(number, number): face for number, face in numbered.faces.items()},
+        )
+        board = _board(world, prompt, numbered)
+    layout = lay_out(frame, numbered.tiling, numbered.places, numbered.faces)
     places = dict(numbered.places)
     moving = [number for number, place in places.items() if _whole(place) is None]
     for number in moving:
         places[number] = _on_track(places[number], layout.place_of(numbered.faces[number]))
-    cells: dict[Cell, int] = {}
-    for number, place in places.items():
-        cells[_left_cell(world, prompt, number, place)] = number
-    tiles = tuple(cells.get((row, col), 0) for row in range(tiling.rows) for col in range(tiling.cols))
-    corner = goal_corner(prompt)
-    board = Board(tiling.rows, tiling.cols, tiles, corner)
-    if tiles.count(0) != 1:
-        return None
-    confidence = numbered.confidence
-    if not solvable(tiles, ordered(board.rows, board.cols, corner), board.cols):
-        confidence *= 0.6
     configuration: Configuration = {piece(number): place for number, place in sorted(places.items())}
     ways = {piece(number): _fraction(places[number], board.cell(number)) for number in moving}
     start = Reading(board, configuration, ways, confidence)
     return SlidingScene(world, legend_of(prompt), start, frame, layout)
+
+
+def _board(world: SlidingPuzzle, prompt: str, numbered: Numbered) -> Board:
+    """Every tile in the cell that it rests in or has left."""
+    tiling = numbered.tiling
+    cells = {_left_cell(world, prompt, number, place): number for number, place in numbered.places.items()}
+    tiles = tuple(cells.get((row, col), 0) for row in range(tiling.rows) for col in range(tiling.cols))
+    return Board(tiling.rows, tiling.cols, tiles, goal_corner(prompt))
 
 
 def _whole(place: Place) -> Cell | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -64,36 +64,28 @@ def tilings(frame: Frame) -> Iterator[Tiling]:
     factor = -(-max(frame.shape[:2]) // WORK_SIDE)
     small = np.asarray(Image.fromarray(frame).reduce(factor)) if factor > 1 else frame
     seen: set[tuple[int, int, int, int]] = set()
+    patchy: list[tuple[int, Tiling]] = []
     for tolerance in TOLERANCES:
         for group in _groups(zones(small, tolerance)):
-            for found in _fit(group):
+            for missing, found in _fit(group):
                 key = (found.rows, found.cols, round(found.origin[0]) // 4, round(found.origin[1]) // 4)
-                if key not in seen:
+                if missing > 1:
+                    patchy.append((missing, found))
+                elif key not in seen:
                     seen.add(key)
                     yield _scaled(found, factor)
+    for _, found in sorted(patchy, key=lambda pair: pair[0])[:3]:
+        yield _scaled(_completed(found), factor)
 
 
 def zones(picture: Frame, tolerance: int) -> list[Face]:
     """Flat zones that may be tile faces: neither tiny nor huge, not too long, mostly filled."""
     height, width = picture.shape[:2]
-    pixels = picture.astype(np.int16)
-    joined = np.zeros((2 * height - 1, 2 * width - 1), np.bool_)
-    joined[::2, ::2] = True
-    joined[1::2, ::2] = np.abs(np.diff(pixels, axis=0)).max(axis=2) < tolerance
-    joined[::2, 1::2] = np.abs(np.diff(pixels, axis=1)).max(axis=2) < tolerance
-    labels, count = regions.label(joined)
-    labels = labels[::2, ::2]
-    areas = np.bincount(labels.ravel(), minlength=count + 1)
-    large = np.flatnonzero(areas >= max(24, 0.0008 * height * width))
-    large = large[large > 0]
-    renumber = np.zeros(count + 1, np.int32)
-    renumber[large] = np.arange(1, len(large) + 1)
+    labels, areas = regions.only(*regions.flat(picture, tolerance), max(24, 0.0008 * height * width))
     found: list[Face] = []
-    for area, (top, left, bottom, right) in zip(
-        areas[large], regions.boxes(renumber[labels], len(large)), strict=True
-    ):
+    for area, (top, left, bottom, right) in zip(areas, regions.boxes(labels, len(areas)), strict=True):
         tall, wide = bottom - top, right - left
-        boxy = int(area) >= 0.45 * tall * wide and 0.4 < tall / wide < 2.5
+        boxy = area >= 0.45 * tall * wide and 0.4 < tall / wide < 2.5
         if boxy and min(tall, wide) >= 7 and tall < 0.62 * height and wide < 0.62 * width:
             found.append(Face(top, left, bottom, right))
     return found
@@ -114,21 +106,33 @@ def _groups(faces: Sequence[Face]) -> list[list[Face]]:
     return sorted(groups.values(), key=lambda group: (-len(group), -group[0].height * group[0].width))
 
 
-def _fit(group: Sequence[Face]) -> list[Tiling]:
-    """Lattices that explain the whole group but for one tile under way; the best ones, at most two."""
+def _fit(group: Sequence[Face]) -> list[tuple[int, Tiling]]:
+    """Lattices that hold the whole group but for one tile under way, with their empty cells; at most two."""
     centres = np.array([face.centre for face in group])
     sizes = np.median([(face.height, face.width) for face in group], axis=0)
     axes = [_axis_candidates(centres[:, axis], float(sizes[axis])) for axis in (0, 1)]
-    found: list[tuple[float, Tiling]] = []
+    found: list[tuple[int, Tiling]] = []
     for (y0, dy), (x0, dx) in itertools.product(*axes):
         tiling = _place(group, (y0, x0), (dy, dx))
         if tiling is not None:
-            whole = len(tiling.faces) + (tiling.stray is not None)
-            misfit = abs(tiling.rows * tiling.cols - 1 - whole)
-            if misfit <= 1:
-                found.append((misfit + 2.0 * (tiling.stray is not None), tiling))
-    found.sort(key=lambda pair: pair[0])
-    return [tiling for _, tiling in found[:2]]
+            missing = tiling.rows * tiling.cols - len(tiling.faces) - (tiling.stray is not None)
+            if missing <= 0.4 * tiling.rows * tiling.cols:
+                found.append((missing, tiling))
+    return sorted(found, key=lambda pair: (pair[0], pair[1].stray is not None))[:2]
+
+
+def _completed(tiling: Tiling) -> Tiling:
+    """With a face of the common size in every cell where none was seen."""
+    faces = dict(tiling.faces)
+    height = float(np.median([face.height for face in faces.values()]))
+    width = float(np.median([face.width for face in faces.values()]))
+    taken = {*faces, *(_between(tiling.stray[0]) if tiling.stray else [])}
+    for row, col in itertools.product(range(tiling.rows), range(tiling.cols)):
+        if (row, col) not in taken:
+            y = tiling.origin[0] + row * tiling.pitch[0]
+            x = tiling.origin[1] + col * tiling.pitch[1]
+            faces[row, col] = Face(y - height / 2, x - width / 2, y + height / 2, x + width / 2)
+    return replace(tiling, faces=faces)
 
 
 def _axis_candidates(values: Floats, size: float) -> list[tuple[float, float]]:
