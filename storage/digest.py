@@ -17,8 +17,8 @@ _EXACT = 2**53  # every whole float below is also an int, digit for digit
 
 
 def dump(record: Record) -> dict[str, Any]:
-    """The record's JSON form, with the fields that it really has (a bare `Answer` keeps its value's)."""
-    return record.model_dump(mode="json", serialize_as_any=True)
+    """The record's JSON form."""
+    return record.model_dump(mode="json")
 
 
 def canonical(value: Any) -> str:

@@ -343,6 +343,15 @@ def test_a_wait_for_something_else_in_between_does_not_lose_a_renewal(database: 
     assert (journal.renewals(KEY), journal.renewals("step/1/plan")) == (1, 1)
 
 
+def test_waiting_again_at_the_same_key_in_the_run_that_took_it_up_takes_nothing_back(database: Database) -> None:
+    journal = SqlJournal(database, JOB)
+    record(journal, "a")
+    wait_at(journal, KEY)
+    journal = SqlJournal(database, JOB)
+    journal.wait(JobWaiting("disk", "no room", key=KEY))
+    assert journal.renewals(KEY) == 1
+
+
 def test_opening_a_waiting_job_twice_renews_once(database: Database) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "a")
