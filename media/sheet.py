@@ -1,0 +1,153 @@
+"""The contact sheet: one PNG that tells a job's whole story, step by step, to someone who has seen nothing.
+
+Equal trajectories give equal bytes: measured times (wall and GPU seconds) never appear.
+"""
+
+from __future__ import annotations
+
+import io
+
+from PIL import Image
+
+from media.frames import FrameReader
+from media.lettering import clean, font, shorten, wrap
+from media.sheet_parts import (
+    AMBER,
+    BLUE,
+    FAINT,
+    GREEN,
+    GREY,
+    MARGIN_PX,
+    PADDING_PX,
+    PAPER,
+    SOFT,
+    WIDTH_PX,
+    Block,
+    Colour,
+    Pen,
+    count,
+    thumbnail,
+)
+from media.sheet_steps import DENSE, ROOMY, step_card
+from orchestrator.records import ArtifactKey, Trajectory
+
+_HEAD_PICTURE_PX = 220
+_PNG_LEVEL = 6
+_MANY_ATTEMPTS = 24  # from here on smaller frames and one line of reason: the file stays readable and small
+
+
+def contact_sheet(trajectory: Trajectory, reader: FrameReader) -> bytes:
+    """PNG of the whole trajectory: prompt, steps, attempts with frames, verdicts and reasons, outcome, spend.
+
+    Raises CliploopError only if the job's own artifacts are damaged.
+    """
+    steps = [*([trajectory.gate] if trajectory.gate else []), *trajectory.steps]
+    look = DENSE if sum(len(step.attempts) for step in steps) > _MANY_ATTEMPTS else ROOMY
+    blocks = [_header(trajectory, reader)]
+    blocks += [step_card(step, step is trajectory.gate, reader, look) for step in steps]
+    blocks.append(_footer(trajectory))
+    height = 2 * MARGIN_PX + sum(block.height for block in blocks) + 20 * (len(blocks) - 1)
+    pen = Pen(Image.new("RGB", (WIDTH_PX, height), PAPER))
+    y = MARGIN_PX
+    for block in blocks:
+        block.draw(pen, y)
+        y += block.height + 20
+    buffer = io.BytesIO()
+    pen.image.save(buffer, "PNG", compress_level=_PNG_LEVEL)
+    return buffer.getvalue()
+
+
+# --- header and footer --------------------------------------------------------------------------------------
+
+
+def _header(trajectory: Trajectory, reader: FrameReader) -> Block:
+    pictures = [("start", reader.picture(trajectory.first_frame))]
+    if (end := _last_frame(trajectory)) is not None:
+        pictures.append(("end", reader.picture(end)))
+    thumbnails = [(name, thumbnail(pixels, _HEAD_PICTURE_PX, _HEAD_PICTURE_PX)) for name, pixels in pictures]
+    inner = WIDTH_PX - 2 * MARGIN_PX - 2 * PADDING_PX
+    text_px = inner - len(thumbnails) * (_HEAD_PICTURE_PX + 24) - 8
+    prompt = wrap(trajectory.task.prompt, font(26, "Semibold"), text_px, 3)
+    said = _outcome_reason(trajectory)
+    reason = wrap(said, font(19), text_px, 3)
+    text_height = 40 + 34 * len(prompt) + 14 + 42 + 25 * len(reason)
+    tallest = max(image.height for _, image in thumbnails)
+    height = 2 * PADDING_PX + max(text_height, tallest + 28)
+
+    def draw(pen: Pen, top: int) -> None:
+        pen.card((MARGIN_PX, top, WIDTH_PX - MARGIN_PX, top + height))
+        x, y = MARGIN_PX + PADDING_PX, top + PADDING_PX
+        end = pen.text((x, y), "CLIPLOOP", font(17, "Bold"), BLUE)
+        pen.text((end + 14, y), shorten(clean(f"job {trajectory.id}"), font(17), text_px - 140), font(17), FAINT)
+        y = pen.lines((x, y + 40), prompt, font(26, "Semibold"), 34) + 14
+        right = pen.chip((x, y), *_outcome_chip(trajectory), size=17)
+        pen.text((right + 14, y + 3), _tally(trajectory), font(19), SOFT)
+        pen.lines((x, y + 42), reason, font(19), 25, SOFT)
+        left = WIDTH_PX - MARGIN_PX - PADDING_PX - len(thumbnails) * (_HEAD_PICTURE_PX + 24) + 24
+        for name, image in thumbnails:
+            pen.picture((left, top + PADDING_PX, 0, 0), image)
+            pen.text((left, top + PADDING_PX + image.height + 6), name, font(16), SOFT)
+            left += _HEAD_PICTURE_PX + 24
+
+    return Block(height, draw)
+
+
+def _last_frame(trajectory: Trajectory) -> ArtifactKey | None:
+    for step in reversed(trajectory.steps or ((trajectory.gate,) if trajectory.gate else ())):
+        if step.footage.num_frames:
+            return step.last_frame
+    return None
+
+
+def _outcome_chip(trajectory: Trajectory) -> tuple[str, Colour]:
+    if trajectory.outcome is None:
+        return "NOT FINISHED", GREY
+    if trajectory.outcome.kind == "completed":
+        return "COMPLETED", GREEN
+    return "EXHAUSTED", AMBER
+
+
+def _outcome_reason(trajectory: Trajectory) -> str:
+    said = [trajectory.outcome.reason if trajectory.outcome else ""]
+    if trajectory.assessment and trajectory.assessment.reason not in said[0]:
+        said.append(trajectory.assessment.reason)
+    if trajectory.outcome and trajectory.outcome.best_effort:
+        said.append("Some of the footage was never accepted.")
+    return " ".join(part for part in said if part)
+
+
+def _tally(trajectory: Trajectory) -> str:
+    steps = [*([trajectory.gate] if trajectory.gate else []), *trajectory.steps]
+    attempts = [attempt for step in steps for attempt in step.attempts]
+    rejected = sum(1 for attempt in attempts if attempt.verdict and attempt.verdict.decision == "reject")
+    parts = [count(len(trajectory.steps), "step"), count(len(attempts), "attempt"), f"{rejected} rejected"]
+    if trajectory.outcome and trajectory.outcome.video:
+        video = trajectory.outcome.video
+        parts.append(f"video of {video.seconds:.2f} s, {count(video.num_frames, 'frame')}, {video.size}")
+    return "  ·  ".join(parts)
+
+
+def _footer(trajectory: Trajectory) -> Block:
+    spend, policy = trajectory.spend, trajectory.policy
+    used = [f"{spend.video_seconds:.2f} s of video rendered", count(spend.vlm_calls, "model call")]
+    if spend.vlm_tokens:
+        used.append(count(spend.vlm_tokens, "token"))
+    if spend.usd:
+        used.append(f"${spend.usd:.3f}")
+    how = [
+        f"strategy {policy.strategy}",
+        f"generator {policy.generator}",
+        f"planner {policy.planner}",
+        f"verifier {policy.verifier}",
+        f"seed {policy.seed}",
+        f"canvas {policy.canvas.size}",
+    ]
+
+    def draw(pen: Pen, top: int) -> None:
+        room = WIDTH_PX - 2 * MARGIN_PX
+        pen.text(
+            (MARGIN_PX, top), shorten("  ·  ".join(used), font(18, "Semibold"), room), font(18, "Semibold"), SOFT
+        )
+        pen.text((MARGIN_PX, top + 26), shorten(clean("  ·  ".join(how)), font(16), room), font(16), FAINT)
+
+    return Block(50, draw)
