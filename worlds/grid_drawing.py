@@ -27,7 +27,7 @@ def draw_frames(
     state: GridState, look: Look, configurations: Sequence[Configuration], *, traps: bool = False
 ) -> Frames:
     """The state with its pieces at each configuration, (T, H, W, 3) uint8 RGB. Draws the static part once."""
-    style = style_of(look)
+    style = style_of(look, boxes=bool(state.boxes))
     lattice, size = lattice_of(state.rows, state.cols, look, style)
     static = _static(state, style, lattice, size, traps)
     grain = _grain(look, style, size)

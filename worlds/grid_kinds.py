@@ -86,27 +86,39 @@ def _groups(patches: npt.NDArray[np.float32]) -> list[list[int]]:
         gaps = np.sort(gaps, axis=1)[:, -5:].mean(axis=1)
         near = gaps < ALIKE_LEVELS
         middle = np.median(inner[left[near]], axis=0)
-        gaps = np.sort(np.abs(inner[left] - middle).max(axis=3).reshape(len(left), -1), axis=1)[:, -5:].mean(axis=1)
+        gaps = np.sort(np.abs(inner[left] - middle).max(axis=3).reshape(len(left), -1), axis=1)[:, -5:].mean(
+            axis=1
+        )
         near |= gaps < ALIKE_LEVELS
         groups.append([int(index) for index in left[near]])
         left = left[~near]
     return groups
 
 
-def _describe(
-    frame: Frame, lattice: Lattice, cells: Sequence[Cell], tiles: npt.NDArray[np.float32]
-) -> Kind:
+def _describe(frame: Frame, lattice: Lattice, cells: Sequence[Cell], tiles: npt.NDArray[np.float32]) -> Kind:
     tile = np.median(tiles, axis=0)
     fine = _fine(frame, lattice, cells[0]).astype(np.float32)
     gap = np.abs(fine - tile).max(axis=2)
     mask = gap > max(CONTENT_LEVELS, 0.4 * float(np.percentile(gap[3:-3, 3:-3], 98)))
     margin = max(1, int(np.ceil(1.2 / lattice.pitch * FINE)))
     mask[:margin], mask[-margin:], mask[:, :margin], mask[:, -margin:] = False, False, False, False
+    if _is_rim(mask):
+        inner = ~mask
+        inner[:margin], inner[-margin:], inner[:, :margin], inner[:, -margin:] = False, False, False, False
+        if float(mask.mean()) < 0.15:
+            return Kind(tuple(cells), _rgb(tile))
+        tile, mask = np.median(fine[mask], axis=0), inner
     area = float(mask.mean())
     if area < CONTENT_AREA_MIN:
         return Kind(tuple(cells), _rgb(tile))
     piece, second = _colours(fine[mask])
     return Kind(tuple(cells), _rgb(tile), piece, shape_of(mask), area, second)
+
+
+def _is_rim(mask: npt.NDArray[np.bool_]) -> bool:
+    """Whether a mask only runs along the cell's sides: then its inside is the piece, not it."""
+    middle = mask[FINE // 5 : -(FINE // 5), FINE // 5 : -(FINE // 5)]
+    return bool(mask.any()) and float(middle.mean()) < 0.01
 
 
 def _fine(frame: Frame, lattice: Lattice, cell: Cell) -> Frame:

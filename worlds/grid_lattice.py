@@ -54,14 +54,15 @@ def find_cells(frame: Frame) -> list[Cells]:
         return []
     blurred = ndimage.uniform_filter(picture, (3, 3, 1)) if min(height, width) > 300 else picture
     found: list[Cells] = []
-    for pitch in _pitches(down, right):
-        lattice = _lattice(pitch, down, right, (height, width))
-        if lattice is None:
+    candidates = [_lattice(pitch, down, right, (height, width)) for pitch in _pitches(down, right)]
+    candidates += _filling(height, width)
+    for lattice in sorted((c for c in candidates if c is not None), key=lambda c: -c.pitch):
+        if any(abs(cells.lattice.pitch - lattice.pitch) < 0.02 * lattice.pitch for cells in found):
             continue
         cells = sample_cells(blurred, lattice)
         if _plausible(cells):
             found.append(cells)
-        if len(found) == 3:
+        if len(found) == 2:
             break
     return found
 
@@ -69,10 +70,12 @@ def find_cells(frame: Frame) -> list[Cells]:
 def _profile(picture: Floats, axis: int) -> Floats:
     """Strength of straight edges across the picture at every coordinate of an axis, (H,) or (W,)."""
     along = 1 - axis
-    smooth = ndimage.uniform_filter1d(picture, max(3, picture.shape[along] // 48), axis=along)
+    smooth = ndimage.uniform_filter1d(picture, max(3, picture.shape[along] // 32), axis=along)
     steps = np.abs(np.diff(smooth, axis=axis)).max(axis=2)
     steps = np.minimum(np.where(steps < EDGE_LEVELS, 0, steps), EDGE_LEVELS_MAX)
-    profile = steps.mean(axis=along)
+    profile = np.square(steps).mean(
+        axis=along
+    )  # squared: an edge that stays on one line counts more than a round one
     profile = np.concatenate([[0.0], profile])  # entry x: the edge between pixels x − 1 and x
     return np.maximum(profile - np.median(profile), 0).astype(np.float32)
 
@@ -84,11 +87,23 @@ def _pitches(down: Floats, right: Floats) -> list[float]:
     scan = longest * 1.003 ** -np.arange(max(count, 1), dtype=np.float64)
     score = np.minimum(_coherence(down, scan), _coherence(right, scan))
     peaks = [
-        i
-        for i in range(len(scan))
-        if score[i] > 0.45 and score[i] >= score[max(0, i - 4) : i + 5].max() - 1e-9
+        i for i in range(len(scan)) if score[i] > 0.45 and score[i] >= score[max(0, i - 4) : i + 5].max() - 1e-9
     ]
     return [float(scan[i]) for i in peaks][:60]
+
+
+def _filling(height: int, width: int) -> list[Lattice | None]:
+    """Lattices of square cells that fill the picture exactly: where few edges speak for any other."""
+    found: list[Lattice | None] = []
+    short, long = sorted((height, width))
+    for count in range(3, 17):
+        pitch = short / count
+        other = round(long / pitch)
+        if pitch >= 2 * PITCH_MIN_PX and abs(long - other * pitch) <= 1.0 and other <= SIDE_MAX_CELLS:
+            pitch = long / other
+            rows, cols = round(height / pitch), round(width / pitch)
+            found.append(Lattice(0.0, 0.0, pitch, rows, cols))
+    return found
 
 
 def _coherence(profile: Floats, pitches: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -108,7 +123,7 @@ def _lattice(pitch: float, down: Floats, right: Floats, shape: tuple[int, int]) 
     top, left = _start(down, pitch), _start(right, pitch)
     rows = int((shape[0] - top) / pitch + 0.12)
     cols = int((shape[1] - left) / pitch + 0.12)
-    if min(rows, cols) < 2 or max(rows, cols) > SIDE_MAX_CELLS:
+    if min(rows, cols) < 2 or rows * cols < 6 or max(rows, cols) > SIDE_MAX_CELLS:
         return None
     return Lattice(top, left, pitch, rows, cols)
 
@@ -148,7 +163,9 @@ def sample_cells(picture: Floats, lattice: Lattice) -> Cells:
     patches = grid.transpose(0, 2, 1, 3, 4).reshape(-1, SAMPLES, SAMPLES, 3)
     near = [1, 2] if lattice.pitch >= 24 else [2, 3]  # small cells: keep off lines that are a pixel wide
     far = [SAMPLES - 1 - index for index in near]
-    quads = np.stack([patches[:, ys][:, :, xs].reshape(-1, 4, 3) for ys in (near, far) for xs in (near, far)], axis=1)
+    quads = np.stack(
+        [patches[:, ys][:, :, xs].reshape(-1, 4, 3) for ys in (near, far) for xs in (near, far)], axis=1
+    )
     tiles = _most_common(quads.reshape(-1, 16, 3))
     apart = np.abs(quads - tiles[:, np.newaxis, np.newaxis]).max(axis=3)  # (n, 4 corners, 4 samples)
     agree = apart.min(axis=2) < CORNER_LEVELS
@@ -156,7 +173,11 @@ def sample_cells(picture: Floats, lattice: Lattice) -> Cells:
     rim = int(np.ceil((1.3 / lattice.pitch + 0.03) * SAMPLES))
     content[:, :rim] = content[:, -rim:] = False
     content[:, :, :rim] = content[:, :, -rim:] = False
-    return Cells(lattice, patches, tiles, content, agree.sum(axis=1) >= 4, _centred(content))
+    inside = content.copy()
+    inside[:, : rim + 1] = inside[:, -rim - 1 :] = False
+    inside[:, :, : rim + 1] = inside[:, :, -rim - 1 :] = False
+    centred = _centred(inside, SAMPLES * 0.6 / lattice.pitch)
+    return Cells(lattice, patches, tiles, content, agree.sum(axis=1) >= 4, centred)
 
 
 def _most_common(samples: Floats) -> Floats:
@@ -164,25 +185,23 @@ def _most_common(samples: Floats) -> Floats:
     apart = np.abs(samples[:, :, np.newaxis] - samples[:, np.newaxis]).max(axis=3)
     alike = apart < CORNER_LEVELS
     best = alike[np.arange(len(samples)), alike.sum(axis=2).argmax(axis=1)]
-    tiles: Floats = np.stack(
-        [(samples[..., c] * best).sum(axis=1) / best.sum(axis=1) for c in range(3)], axis=1
-    )
+    tiles: Floats = np.stack([(samples[..., c] * best).sum(axis=1) / best.sum(axis=1) for c in range(3)], axis=1)
     return tiles
 
 
-def _centred(content: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether each cell's content (n, 16, 16) is small enough to ignore or spread around the middle."""
-    inner = content[:, 1:-1, 1:-1]
+def _centred(content: npt.NDArray[np.bool_], slack: float) -> npt.NDArray[np.bool_]:
+    """Whether each cell's content (n, 16, 16) is small enough to ignore or spread around the middle, give or take `slack`."""
+    inner = content
     area = inner.sum(axis=(1, 2))
     steps = np.arange(inner.shape[1]) - (inner.shape[1] - 1) / 2
     safe = np.maximum(area, 1)
     y = (inner.sum(axis=2) @ steps) / safe
     x = (inner.sum(axis=1) @ steps) / safe
-    return (area < 8) | ((np.abs(y) < 2.4) & (np.abs(x) < 1.8))
+    return (area < 8) | ((np.abs(y) < 2.4 + slack) & (np.abs(x) < 1.8 + slack))
 
 
 def _plausible(cells: Cells) -> bool:
-    full = cells.content[:, 1:-1, 1:-1].sum(axis=(1, 2)) >= 8
+    full = cells.content.sum(axis=(1, 2)) >= 8
     uneven = 1 - cells.even.mean()
     off = (full & ~cells.centred).sum() / max(1, full.sum())
     return bool(uneven <= 0.08 and off <= 0.2)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import colorsys
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,8 +54,15 @@ class Style:
         return name_of(self.colour(role))
 
 
-def style_of(look: Look) -> Style:
-    """The style of a look; the same seed gives the same style."""
+def style_of(look: Look, *, boxes: bool = False) -> Style:
+    """The style of a look; the same seed gives the same style. With boxes, goals are no tiles a box could hide."""
+    style = _style(look)
+    if boxes and style.goal_shape in ("tile", "square"):
+        return replace(style, goal_shape="ring")
+    return style
+
+
+def _style(look: Look) -> Style:
     rng = np.random.default_rng([look.seed, 7919])
     scheme = str(rng.choice(["light", "light", "pastel", "dark"]))
     colours = _colours(rng, scheme)
@@ -145,7 +152,10 @@ def _distinct(colours: dict[str, RGB], scheme: str) -> bool:
         for other in ROLES:
             if other == role:
                 continue
-            if contrast(colours[role], colours[other]) < least or _channel_gap(colours[role], colours[other]) < 56:
+            if (
+                contrast(colours[role], colours[other]) < least
+                or _channel_gap(colours[role], colours[other]) < 56
+            ):
                 return False
             if distance(colours[other], words) < own + NAME_MARGIN:
                 return False

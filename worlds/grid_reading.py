@@ -83,8 +83,10 @@ def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind, box: Kind |
         free, shut = _floor_cost(kind, asked, player), _wall_cost(kind, asked, player)
         (floors if free <= shut else walls).append(kind)
         places += min(free, shut) * len(kind.cells)
-    if player.piece is not None and not player.full and contrast(player.tile, goal.colour) < 0.04 < contrast(
-        player.tile, player.colour
+    if (
+        player.piece is not None
+        and not player.full
+        and contrast(player.tile, goal.colour) < 0.04 < contrast(player.tile, player.colour)
     ):
         goals |= set(player.cells)
     places /= picture.lattice.rows * picture.lattice.cols
@@ -122,8 +124,12 @@ def _piece_cost(kind: Kind, phrases: Sequence[Phrase], role: Role) -> float:
 
 
 def _unnamed(kind: Kind, role: Role) -> float:
-    round_thing = kind.piece is not None and kind.shape in ("circle", "diamond", "triangle")
-    return 0.0 if round_thing == (role == "player") else 0.03
+    """What a shape says where the words say nothing: players are round, boxes square, goals tiles or stars."""
+    shape = kind.shape if kind.piece is not None and not kind.full else "square"
+    likely = {"player": ("circle", "diamond", "triangle"), "box": ("square",)}.get(
+        role, ("square", "star", "ring")
+    )
+    return 0.0 if shape in likely else 0.03
 
 
 def _phrase_cost(colour: RGB, shape: str, phrase: Phrase) -> float:

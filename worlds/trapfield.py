@@ -74,6 +74,4 @@ def mine(asked: Asked, roles: Roles) -> bool:
     return (asked.traps and not asked.walls) or not walled(roles.state)
 
 
-
-
 WORLD = RunWorld("trapfield", sampler=sample, wording=wording, mine=mine, traps=True)
