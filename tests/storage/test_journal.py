@@ -186,6 +186,19 @@ def test_an_effect_recorded_elsewhere_meanwhile_is_a_conflict_and_theirs_stands(
     assert keys(ours) == [KEY]
 
 
+def test_a_value_does_not_stand_beside_a_failure_recorded_elsewhere_meanwhile(database: Database) -> None:
+    theirs = SqlJournal(database, JOB)
+
+    def slow() -> Plan:
+        with pytest.raises(BackendFailed):
+            theirs.once(KEY, {}, Plan, fails)
+        return plan("ours")
+
+    with pytest.raises(EntryConflict):
+        SqlJournal(database, JOB).once(KEY, {}, Plan, slow)
+    assert keys(theirs) == [KEY]
+
+
 def test_two_jobs_in_one_database_do_not_see_each_other(database: Database) -> None:
     create_job(database, "job-2", TASK, POLICY)
     one, two = SqlJournal(database, JOB), SqlJournal(database, "job-2")
