@@ -9,7 +9,7 @@ import numpy as np
 
 from worlds import digits, regions
 from worlds.sliding_layout import lay_out
-from worlds.sliding_rules import Board, ordered, piece
+from worlds.sliding_rules import RESTING, Board, Corner, ordered, piece
 from worlds.sliding_scene import SlidingScene
 from worlds.sliding_solver import solvable
 from worlds.sliding_words import goal_corner, legend_of
@@ -139,12 +139,11 @@ def _refined(frame: Frame, face: Face) -> Face:
 
 
 def _scene(world: SlidingPuzzle, frame: Frame, prompt: str, numbered: Numbered) -> SlidingScene | None:
-    corner = goal_corner(prompt)
     board = _board(world, prompt, numbered)
     if board.tiles.count(0) != 1:
         return None
     confidence = numbered.confidence
-    if not solvable(board.tiles, ordered(board.rows, board.cols, corner), board.cols):
+    if not solvable(board.tiles, ordered(board.rows, board.cols, board.corner), board.cols):
         confidence *= 0.7
         swap = _repaired(numbered)
         numbered = replace(
@@ -153,6 +152,7 @@ def _scene(world: SlidingPuzzle, frame: Frame, prompt: str, numbered: Numbered) 
             faces={swap.get(number, number): face for number, face in numbered.faces.items()},
         )
         board = _board(world, prompt, numbered)
+    numbered = replace(numbered, places=_under_way(numbered))
     layout = lay_out(frame, numbered.tiling, numbered.places, numbered.faces)
     places = dict(numbered.places)
     moving = [number for number, place in places.items() if _whole(place) is None]
@@ -160,16 +160,24 @@ def _scene(world: SlidingPuzzle, frame: Frame, prompt: str, numbered: Numbered) 
         places[number] = _on_track(places[number], layout.place_of(numbered.faces[number]))
     configuration: Configuration = {piece(number): place for number, place in sorted(places.items())}
     ways = {piece(number): _fraction(places[number], board.cell(number)) for number in moving}
+    ways = {name: way for name, way in ways.items() if way > RESTING}
     start = Reading(board, configuration, ways, confidence)
     return SlidingScene(world, legend_of(prompt), start, frame, layout)
 
 
 def _board(world: SlidingPuzzle, prompt: str, numbered: Numbered) -> Board:
-    """Every tile in the cell that it rests in or has left."""
+    """Every tile in the cell that it rests in or has left; a goal that the prompt leaves open is one in reach."""
     tiling = numbered.tiling
     cells = {_left_cell(world, prompt, number, place): number for number, place in numbered.places.items()}
     tiles = tuple(cells.get((row, col), 0) for row in range(tiling.rows) for col in range(tiling.cols))
-    return Board(tiling.rows, tiling.cols, tiles, goal_corner(prompt))
+    named = goal_corner(prompt)
+    corners: tuple[Corner, ...] = (named,) if named else ("bottom-right", "top-left")
+    fits: list[Corner] = [
+        corner
+        for corner in corners
+        if tiles.count(0) == 1 and solvable(tiles, ordered(tiling.rows, tiling.cols, corner), tiling.cols)
+    ]
+    return Board(tiling.rows, tiling.cols, tiles, fits[0] if fits else corners[0])
 
 
 def _whole(place: Place) -> Cell | None:
@@ -184,6 +192,36 @@ def _on_track(rough: Place, exact: Place) -> Place:
     return float(round(rough[0])), exact[1]
 
 
+def _under_way(numbered: Numbered) -> dict[int, Place]:
+    """Places where the tile that has begun to slide into the blank is seen a little on its way, by its face."""
+    tiling, places, faces = numbered.tiling, dict(numbered.places), numbered.faces
+    cells = {place: number for number, place in places.items()}
+    everywhere = [(float(row), float(col)) for row in range(tiling.rows) for col in range(tiling.cols)]
+    blanks = [cell for cell in everywhere if cell not in cells]
+    if len(blanks) != 1:
+        return places
+    strayed: dict[int, Place] = {}
+    for down, right in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        place = (blanks[0][0] - down, blanks[0][1] - right)
+        number = cells.get(place)
+        if number is None:
+            continue
+        others = [
+            faces[n]
+            for n, p in places.items()
+            if n != number and (p[0] if down else p[1]) == (place[0] if down else place[1])
+        ]
+        if not others:
+            continue
+        own, pitch = (faces[number].top, tiling.pitch[0]) if down else (faces[number].left, tiling.pitch[1])
+        rest = float(np.median([face.top if down else face.left for face in others]))
+        way = (own - rest) / pitch
+        spread = float(np.ptp([face.top if down else face.left for face in others]))
+        if abs(own - rest) > (1 if spread else 0.5) and way * (down + right) > 0:
+            strayed[number] = (place[0] + way, place[1]) if down else (place[0], place[1] + way)
+    return {**places, **strayed} if len(strayed) == 1 else places
+
+
 def _fraction(place: Place, left: Cell) -> float:
     return min(1.0, max(abs(place[0] - left[0]), abs(place[1] - left[1])))
 
@@ -193,6 +231,8 @@ def _left_cell(world: SlidingPuzzle, prompt: str, number: int, place: Place) -> 
     whole = _whole(place)
     if whole is not None:
         return whole
+    if max(abs(place[0] - round(place[0])), abs(place[1] - round(place[1]))) <= RESTING:
+        return round(place[0]), round(place[1])
     low = (int(np.floor(place[0])), int(np.floor(place[1])))
     high = (int(np.ceil(place[0])), int(np.ceil(place[1])))
     for action in world.parse(prompt):

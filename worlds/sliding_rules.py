@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+RESTING = 0.04  # of a cell: this near to its cell a tile counts as at rest
 NOUNS = ("tile", "block", "piece", "square", "number")
 Direction = Literal["up", "down", "left", "right"]
 Corner = Literal["top-left", "top-right", "bottom-left", "bottom-right"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from worlds import regions
 from worlds.sliding_layout import Layout
-from worlds.sliding_rules import Board, Legend, piece
+from worlds.sliding_rules import RESTING, Board, Legend, piece
 from worlds.world import Frame, Position, Reading, Sprite
 
 if TYPE_CHECKING:
@@ -109,8 +109,9 @@ class SlidingScene:
         if frame.shape != self.reference.shape or frame.dtype != np.uint8:
             return None
         corners = np.array([self.pixel((float(r), float(c))) for r, c in self.cells])
-        likeness = _centred(self._look(frame, self.glyphs, corners))[0] @ self.glyphs.inks.T  # (cells, tiles)
-        found = {tile: cell for cell, tile in regions.assign(-likeness) if likeness[cell, tile] >= SAME}
+        likeness = self._likeness(frame, corners)
+        pairs = regions.assign(-np.where(likeness < SAME, 0, likeness))
+        found = {tile: cell for cell, tile in pairs if likeness[cell, tile] >= SAME}
         if len(found) < max(1.0, COLLAPSED * len(self.numbers)):
             return None
         tint = self._tint(frame, corners, found)
@@ -131,6 +132,16 @@ class SlidingScene:
                 places[tile] = seen
         sure = float(np.mean([likeness[cell, tile] for tile, cell in found.items()]))
         return self._reading({self.numbers[tile]: place for tile, place in places.items()}, sure)
+
+    def _likeness(self, frame: Frame, corners: Ints) -> Floats:
+        """(cells, tiles) correlation of inks; on small tiles a pixel or two aside counts too."""
+        reach = 2 if min(self.layout.height, self.layout.width) < 48 else 0
+        shifts = [(0, 0)] + [(y, x) for d in range(1, reach + 1) for y, x in ((d, 0), (-d, 0), (0, d), (0, -d))]
+        alike = [
+            _centred(self._look(frame, self.glyphs, corners + np.array(s)))[0] @ self.glyphs.inks.T
+            for s in shifts
+        ]
+        return np.max(alike, axis=0)
 
     def _look(self, frame: Frame, probe: Probe, corners: Ints) -> Floats:
         """(n, m, 3) the frame at the probe's points, the box standing at each corner (top, left)."""
@@ -217,7 +228,9 @@ class SlidingScene:
         """Put the tiles into cells: what is under way belongs to the cell that it left."""
         known: Board = self.start.state
         resting = {
-            number: (round(p[0]), round(p[1])) for number, p in places.items() if p[0] % 1 == p[1] % 1 == 0
+            number: (round(p[0]), round(p[1]))
+            for number, p in places.items()
+            if max(abs(p[0] - round(p[0])), abs(p[1] - round(p[1]))) <= RESTING
         }
         moving: dict[str, float] = {}
         cells = dict(resting)

@@ -44,9 +44,9 @@ def task(state: Board, count: int, wording: int) -> str:
     )
 
 
-def goal_corner(prompt: str) -> Corner:
-    """Where the prompt wants the blank: the corner named last in a sentence about it; else bottom right."""
-    found: Corner = "bottom-right"
+def goal_corner(prompt: str) -> Corner | None:
+    """Where the prompt wants the blank: the corner named last in a sentence about it, if any."""
+    found: Corner | None = None
     for sentence in re.split(r"(?<=[.;!?])\s|\n", prompt):
         if not re.search(_BLANK, sentence, re.I) or _NOT_THE_GOAL.search(sentence):
             continue

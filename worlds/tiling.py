@@ -184,8 +184,8 @@ def _place(group: Sequence[Face], origin: tuple[float, float], pitch: tuple[floa
     inside = min(row for row, _ in places) >= 0 and min(col for _, col in places) >= 0
     if not inside or rows < 2 or cols < 2 or rows * cols > CELLS_MAX:
         return None
-    if stray is not None and any(cell in faces for cell in _between(stray[0])):
-        return None
+    for cell in _between(stray[0]) if stray is not None else []:
+        faces.pop(cell, None)  # what is left to see of the blank
     return Tiling(rows, cols, origin, pitch, faces, stray)
 
 
