@@ -57,7 +57,9 @@ def clean(data: bytes) -> CleanPng:
         raise DamagedPng
     transparency = side.get(b"tRNS")
     if colour == 3:
-        kept = [kept[0], *(chunk for chunk in kept[1:2] if chunk[0] == b"PLTE")]
+        if [name for name, _ in kept[1:2]] != [b"PLTE"]:
+            raise DamagedPng
+        kept = kept[:2]
         if transparency:
             kept.append((b"tRNS", transparency[:256]))
     else:
@@ -103,23 +105,27 @@ def _is_whole(ihdr: bytes, packed: list[bytes]) -> bool:
     Decoders leave missing rows black without a word. Memory: one mebibyte at a time.
     """
     missing = _unpacked_bytes(ihdr)
-    unpacker = zlib.decompressobj()
     try:
-        for part in packed:
-            pending = part
-            while pending and missing > 0:
-                missing -= len(unpacker.decompress(pending, 1 << 20))
-                pending = unpacker.unconsumed_tail
-                if unpacker.eof:
-                    return missing <= 0
-        while missing > 0 and not unpacker.eof:
-            more = len(unpacker.decompress(unpacker.unconsumed_tail, 1 << 20))
-            missing -= more
-            if not more:
-                break
+        for length in _unpacked_lengths(packed):
+            missing -= length
+            if missing <= 0:
+                return True
     except zlib.error:
         return False
-    return missing <= 0
+    return False
+
+
+def _unpacked_lengths(packed: list[bytes]) -> Iterator[int]:
+    """What the packed pixels unpack to, a piece at a time. Raises zlib.error."""
+    unpacker = zlib.decompressobj()
+    for part in packed:
+        for at in range(0, len(part), 1 << 16):
+            pending = part[at : at + (1 << 16)]
+            while pending and not unpacker.eof:
+                yield len(unpacker.decompress(pending, 1 << 20))
+                pending = unpacker.unconsumed_tail
+    while not unpacker.eof and (rest := unpacker.decompress(b"", 1 << 20)):
+        yield len(rest)
 
 
 def _unpacked_bytes(ihdr: bytes) -> int:

@@ -114,7 +114,18 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
 
 
 def _gif_size(data: bytes) -> tuple[int, int]:
-    return struct.unpack_from("<HH", data, 6)
+    """The canvas, grown to hold the first frame, as decoders do."""
+    width, height, flags = struct.unpack_from("<HHB", data, 6)
+    at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
+    while data[at] == 0x21:  # an extension: label, then blocks up to an empty one
+        at += 2
+        while data[at]:
+            at += data[at] + 1
+        at += 1
+    if data[at] != 0x2C:
+        return width, height
+    left, top, frame_width, frame_height = struct.unpack_from("<HHHH", data, at + 1)
+    return max(width, left + frame_width), max(height, top + frame_height)
 
 
 def _webp_size(data: bytes) -> tuple[int, int] | None:

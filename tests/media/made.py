@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import av
 import numpy as np
@@ -46,7 +47,9 @@ class Studio:
     def picture(self, frame: Frame) -> str:
         return self.artifacts.put(encode_png(frame), ".png")
 
-    def store(self, frames: Frames, *, start: Frame | None = None, fps: float = 16.0, canvas: Size | None = None) -> Clip:
+    def store(
+        self, frames: Frames, *, start: Frame | None = None, fps: float = 16.0, canvas: Size | None = None
+    ) -> Clip:
         """Store frames as the clip that continues `start`; by default its own first frame."""
         size = canvas or size_of(frames)
         first = frames[0] if start is None else start
@@ -101,7 +104,9 @@ def photograph(height: int = 96, width: int = 128, seed: int = 3) -> Frame:
     return np.clip(base + rng.normal(0, 4, (height, width, 3)), 0, 255).astype(np.uint8)
 
 
-def dot_moves(ground: Frame, num_frames: int, side: int = 8, travel: int = 60, colour: Sequence[int] = (200, 40, 40)) -> Frames:
+def dot_moves(
+    ground: Frame, num_frames: int, side: int = 8, travel: int = 60, colour: Sequence[int] = (200, 40, 40)
+) -> Frames:
     """A square of `side` pixels that moves `travel` pixels to the right over the ground."""
     frames = np.repeat(ground[None], num_frames, axis=0)
     for index in range(num_frames):
@@ -117,7 +122,8 @@ def still(ground: Frame, num_frames: int) -> Frames:
 def decoded(path: str) -> Frames:
     """Every frame of a foreign video: (T, H, W, 3) uint8 RGB."""
     with av.open(path, mode="r") as container:
-        return np.stack([frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)])
+        frames = [cast("Frame", frame.to_ndarray(format="rgb24")) for frame in container.decode(video=0)]
+    return np.stack(frames)
 
 
 def attempt(
@@ -141,7 +147,9 @@ def attempt(
     return Attempt(index=index, shot=asked, kept=prefix, clip=clip, candidate=candidate, verdict=verdict)
 
 
-def trajectory(studio: Studio, frames: Frames, prompt: str = "Move the red circle to the green square.") -> Trajectory:
+def trajectory(
+    studio: Studio, frames: Frames, prompt: str = "Move the red circle to the green square."
+) -> Trajectory:
     """Two steps of a task: rejected, repaired, accepted; then failed, rejected, best effort."""
     half, size = len(frames) // 2, size_of(frames)
     wrong = Verdict(
@@ -151,14 +159,14 @@ def trajectory(studio: Studio, frames: Frames, prompt: str = "Move the red circl
         suggestion="After the corner, move the circle to the right along the white squares.",
         good_fraction=0.5,
     )
-    good = Verdict(decision="accept", progress="partial", confidence="high", reason="It stops at row 3, column 4.")
+    good = Verdict(decision="accept", progress="partial", confidence="high", reason="It stops in row 3.")
     first = attempt(studio, 1, np.concatenate([frames[:half], frames[half:1:-1]]), verdict=wrong, seed=101)
     assert first.candidate is not None
     kept = first_frames(first.candidate, half)
     second = attempt(studio, 2, frames[half - 1 :], kept=kept, verdict=good, seed=102)
     assert second.candidate is not None
-    failed = attempt(studio, 1, None, failed="the backend ran out of memory at step 18; use offload = 'model'", seed=103)
-    slow = Verdict(decision="reject", failure="incomplete", reason="The circle stops half-way.", good_fraction=1.0)
+    failed = attempt(studio, 1, None, failed="out of memory at step 18; use offload = 'model'", seed=103)
+    slow = Verdict(decision="reject", failure="incomplete", reason="It stops half-way.", good_fraction=1.0)
     third = attempt(studio, 2, frames[-1 : half - 1 : -1].copy(), verdict=slow, seed=104)
     assert third.candidate is not None
     last = studio.picture(frames[-1])
@@ -177,7 +185,7 @@ def trajectory(studio: Studio, frames: Frames, prompt: str = "Move the red circl
         ),
         Step(
             index=2,
-            plan=Plan(instruction="The red circle slides to the green square.", target_state="It covers the goal."),
+            plan=Plan(instruction="The red circle slides to the green square.", target_state="It covers it."),
             attempts=(failed, third),
             route=Route(action="fallback", reason="One atomic move; the best attempt ends nearest to the goal."),
             status="best_effort",
