@@ -90,7 +90,9 @@ def plan(instruction: str = "The circle moves right.") -> Answer[Plan]:
 
 
 def reject(reason: str = "it went left") -> Verdict:
-    return Verdict(decision="reject", failure="wrong_direction", reason=reason, good_fraction=0.25)
+    return Verdict(
+        decision="reject", failure="wrong_direction", reason=reason, suggestion="Go right.", good_fraction=0.25
+    )
 
 
 def accept() -> Verdict:

@@ -1,0 +1,1 @@
+"""Bodies of the commands, one file each, imported only when called."""

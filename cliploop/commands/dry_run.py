@@ -1,0 +1,69 @@
+"""`--dry-run`: what would run and what it would cost. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from cliploop.estimate import Estimate, Range, estimate
+from cliploop.local import LocalJob
+from cliploop.terminal import EXIT_COMPLETED, Terminal, one_line
+
+
+def show_estimate(job: LocalJob, folder: Path, notes: Sequence[str], terminal: Terminal) -> int:
+    """Say it, for people and as JSON."""
+    policy, cost = job.policy, estimate(job.policy)
+    canvas = policy.canvas
+    rows = [
+        ("job", f"{job.id} in {one_line(str(folder))}"),
+        ("task", one_line(job.task.prompt)[:200]),
+        ("picture", f"{job.task.size}" + "".join(f"; {one_line(note)}" for note in notes)),
+        ("canvas", f"{canvas.size} ({canvas.fit})"),
+        ("generator", policy.generator),
+        ("planner", f"{policy.planner}, router {policy.router}, assessor {policy.assessor}"),
+        ("verifier", policy.verifier),
+        ("strategy", f"{policy.strategy}, gate {policy.gate}, seed {policy.seed}"),
+        ("limits", f"{policy.max_steps} steps, {policy.max_attempts} attempts each"),
+        ("budget", _budget(job)),
+        ("clips", _whole(cost.clips)),
+        ("video", f"{cost.video_seconds.least:.1f} to {cost.video_seconds.most:.1f} s to render"),
+        ("VLM calls", f"{_whole(cost.vlm_calls)} (unreadable replies are asked again, three asks each at most)"),
+        ("dollars", f"{cost.usd.least:.2f} to {cost.usd.most:.2f} for rendering"),
+    ]
+    terminal.say("Dry run, nothing is written.")
+    for name, text in rows:
+        terminal.say(f"{name:10} {text}")
+    terminal.result(
+        {
+            "ok": True,
+            "exit_code": EXIT_COMPLETED,
+            "dry_run": True,
+            "id": job.id,
+            "folder": str(folder),
+            "policy": policy.model_dump(mode="json"),
+            "estimate": as_json(cost),
+        }
+    )
+    return EXIT_COMPLETED
+
+
+def as_json(cost: Estimate) -> dict[str, dict[str, float]]:
+    """`{"clips": {"min": 1, "max": 18}, …}`."""
+    return {
+        name: {"min": each.least, "max": each.most}
+        for name, each in (
+            ("clips", cost.clips),
+            ("video_seconds", cost.video_seconds),
+            ("vlm_calls", cost.vlm_calls),
+            ("usd", cost.usd),
+        )
+    }
+
+
+def _whole(each: Range) -> str:
+    return f"{each.least:.0f} to {each.most:.0f}" if each.least != each.most else f"{each.least:.0f}"
+
+
+def _budget(job: LocalJob) -> str:
+    said = [f"{name} {value:g}" for name, value in job.policy.budget.model_dump().items() if value is not None]
+    return ", ".join(said) or "unlimited"

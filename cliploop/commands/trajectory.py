@@ -1,0 +1,97 @@
+"""`cliploop trajectory show`: the story of a job from its folder, finished or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from cliploop.commands.boundary import guarded
+from cliploop.folder import JobFolder
+from cliploop.narrate import one_line, trajectory_lines
+from cliploop.terminal import EXIT_COMPLETED, Terminal
+from orchestrator.errors import JobNotFound
+from orchestrator.ports import Ports
+from orchestrator.records import Policy, Task, Trajectory
+from orchestrator.trajectory import trajectory_of
+from storage.database import Database
+from storage.jobs import JobState, StoredJob, stored_jobs
+from storage.journal import SqlJournal
+
+OUTPUTS = Path("out")
+
+
+def show_command(job: str, terminal: Terminal) -> int:
+    """Show one job. Exit 2 if there is none."""
+    return guarded(terminal, lambda: _show(job, terminal))
+
+
+def _show(job: str, terminal: Terminal) -> int:
+    folder = find(job)
+    trajectory, state = read_trajectory(folder)
+    reason = f" ({state.reason or state.outcome})" if state.reason or state.outcome else ""
+    terminal.say(f"Job {trajectory.id} in {one_line(str(folder.path))}: {state.state}{reason}")
+    terminal.say(f"Task: {one_line(trajectory.task.prompt)[:300]}")
+    for line in trajectory_lines(trajectory):
+        terminal.say(str(line))
+    if state.message:
+        terminal.say(one_line(state.message))
+    terminal.result(
+        {"ok": True, "exit_code": 0, "state": state.state, "trajectory": trajectory.model_dump(mode="json")}
+    )
+    return EXIT_COMPLETED
+
+
+def find(job: str) -> JobFolder:
+    """The folder that `job` names: a path, a file in it, or an id under out/. Raises JobNotFound."""
+    path = Path(job)
+    for candidate in (path, path.parent):
+        if job and (folder := JobFolder(candidate)).database.is_file():
+            return folder
+    found = (
+        [each for each in OUTPUTS.glob("*") if each.name.split("-")[-1].startswith(job)] if len(job) >= 4 else []
+    )
+    folders = [folder for folder in map(JobFolder, found) if folder.database.is_file()]
+    if len(folders) == 1:
+        return folders[0]
+    shown = one_line(job)
+    if folders:
+        names = ", ".join(str(folder.path) for folder in folders[:5])
+        raise JobNotFound(f"{shown} is the beginning of several ids: {names}; give more of it")
+    raise JobNotFound(f"no job {shown}: give an output folder of cliploop run, or the id of one under {OUTPUTS}/")
+
+
+def read_trajectory(folder: JobFolder) -> tuple[Trajectory, JobState]:
+    """The trajectory as the journal tells it now, and the job's state. Runs nothing."""
+    with Database(folder.database) as database:
+        jobs = stored_jobs(database)
+        if not jobs:
+            raise JobNotFound(f"{folder.path}: no job began here; run cliploop run -o {folder.path}")
+        stored = jobs[-1]
+        task, policy = _records(stored, folder)
+        return trajectory_of(stored.id, task, policy, _no_ports(), SqlJournal(database, stored.id)), stored.state
+
+
+def _records(stored: StoredJob, folder: JobFolder) -> tuple[Task, Policy]:
+    try:
+        return Task.model_validate(stored.task), Policy.model_validate(stored.policy)
+    except ValidationError as error:
+        raise JobNotFound(
+            f"{folder.path}: written by another version of cliploop ({error.error_count()} fields differ); "
+            "read its trajectory.json"
+        ) from None
+
+
+def _no_ports() -> Ports:
+    """A replay asks nobody."""
+    nobody: Any = cast("Any", None)
+    return Ports(
+        planner=nobody,
+        verifier=nobody,
+        router=nobody,
+        assessor=nobody,
+        generator=nobody,
+        editor=nobody,
+        clock=nobody,
+    )

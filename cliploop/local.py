@@ -1,0 +1,195 @@
+"""One job in this process, in one folder: run it, go on where it stopped, or show that it has finished.
+
+It knows how a run can end and what is saved then; not the command line, and no concrete backend.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from cliploop import exports
+from cliploop.folder import (
+    JobFolder,
+    finished_files,
+    forget,
+    refuse_foreign,
+    refuse_other,
+    tidy_if_refused,
+    write_finished,
+)
+from cliploop.watch import WatchedJournal, Watcher
+from media.frames import FrameReader
+from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting
+from orchestrator.loop import run
+from orchestrator.ports import Artifacts, Ports
+from orchestrator.records import Policy, Task, Trajectory
+from orchestrator.trajectory import trajectory_of
+from storage.artifacts import LocalArtifacts
+from storage.database import Database
+from storage.digest import digest
+from storage.jobs import create_job
+from storage.journal import SqlJournal
+from storage.lock import locked
+
+State = Literal["succeeded", "waiting", "failed", "interrupted"]
+
+
+@dataclass(frozen=True)
+class LocalJob:
+    """What is to be done. `png` is the normalised picture that `task.picture` names."""
+
+    task: Task
+    policy: Policy
+    png: bytes
+    slug: str
+
+    @property
+    def id(self) -> str:
+        """A hash of picture, prompt and resolved policy, 12 hex digits."""
+        return digest({"task": self.task, "policy": self.policy})[:12]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How this process left the job. `reason` is why it waits; `recalled`: it had finished before."""
+
+    state: State
+    message: str = ""
+    reason: str = ""
+    trajectory: Trajectory | None = None
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])  # relative name -> path
+    recalled: bool = False
+
+
+class SystemClock:
+    """The real time."""
+
+    def now(self) -> float:
+        """Seconds, monotonic."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def slug(text: str) -> str:
+    """A folder name of the first words: ASCII letters, digits and hyphens, at most 40 characters."""
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", ascii_text)[:6]
+    return "-".join(words)[:40].strip("-") or "job"
+
+
+def play(
+    job: LocalJob,
+    path: Path,
+    *,
+    fresh: bool,
+    make_ports: Callable[[Artifacts], Ports],
+    watcher: Watcher,
+    journal_options: Mapping[str, Any] | None = None,
+) -> Ending:
+    """Run the job in the folder, or go on with it, or show that it has finished.
+
+    Raises TaskRejected and BackendMisconfigured where nothing could begin: then nothing is left behind.
+    `journal_options` go to SqlJournal (crash tests hook its commits).
+    """
+    folder = JobFolder(path)
+    if not fresh and (ending := _recall(folder, job.id)) is not None:
+        return ending
+    refuse_foreign(folder)
+    with tidy_if_refused(folder), locked(folder.database):
+        if fresh:
+            forget(folder)
+        with Database(folder.database) as database:
+            refuse_other(database, folder, job.id, job.task, job.policy)
+            artifacts = LocalArtifacts(folder.artifacts)
+            artifacts.put(job.png, ".png")
+            create_job(database, job.id, job.task, job.policy)
+            journal = SqlJournal(database, job.id, **(journal_options or {}))
+            return _Run(job, folder, make_ports(artifacts), artifacts, journal, watcher).to_the_end()
+
+
+def _recall(folder: JobFolder, job_id: str) -> Ending | None:
+    """A finished job whose files are untouched, without opening its journal: not a byte changes."""
+    files = finished_files(folder, job_id)
+    if files is None:
+        return None
+    try:
+        text = (folder.path / exports.TRAJECTORY).read_text(encoding="utf-8")
+        trajectory = Trajectory.model_validate_json(text)
+    except (OSError, ValueError, ValidationError):
+        return None
+    return Ending("succeeded", trajectory=trajectory, files=_paths(folder, files), recalled=True)
+
+
+def _paths(folder: JobFolder, files: Mapping[str, str]) -> dict[str, Path]:
+    return {name: folder.path / name for name in files}
+
+
+@dataclass(frozen=True)
+class _Run:
+    job: LocalJob
+    folder: JobFolder
+    ports: Ports
+    artifacts: Artifacts
+    journal: SqlJournal
+    watcher: Watcher
+
+    def to_the_end(self) -> Ending:
+        """Every way out but a refusal is an Ending."""
+        stored = self.journal.state()
+        if stored.state == "failed":
+            message = f"{stored.message}; start over with --fresh"
+            return Ending("failed", message, trajectory=self._trajectory())
+        try:
+            return self._run()
+        except JobWaiting as stop:
+            if stop.reason == "disk" and not self._began():
+                raise
+            self.journal.wait(stop)
+            return Ending("waiting", str(stop), stop.reason, self._trajectory())
+        except (KeyboardInterrupt, JobCancelled):
+            return Ending("interrupted", "stopped, everything so far is saved", trajectory=self._trajectory())
+        except CliploopError as error:
+            if not self._began():
+                raise
+            return Ending("failed", str(error), trajectory=self._trajectory())
+
+    def _run(self) -> Ending:
+        watched = WatchedJournal(self.journal, self.watcher)
+        try:
+            outcome = run(self.job.task, self.job.policy, self.ports, watched)
+        except BackendFailed as failure:
+            return self._failed(str(failure))
+        trajectory = self._trajectory()
+        files = self._export(trajectory)
+        if self.journal.state().state != "succeeded":
+            self.journal.set_state("succeeded", outcome=outcome.kind)
+        write_finished(self.folder, self.job.id, files)
+        return Ending("succeeded", trajectory=trajectory, files=_paths(self.folder, files))
+
+    def _failed(self, message: str) -> Ending:
+        """Nothing could be rendered: what was tried is shown all the same."""
+        trajectory = self._trajectory()
+        files = self._export(trajectory)
+        self.journal.set_state("failed", message=message)
+        return Ending("failed", message, trajectory=trajectory, files=_paths(self.folder, files))
+
+    def _export(self, trajectory: Trajectory) -> dict[str, str]:
+        reader = FrameReader(self.artifacts)
+        return exports.write(self.folder.path, self.folder.scratch, trajectory, self.artifacts, reader)
+
+    def _trajectory(self) -> Trajectory:
+        return trajectory_of(self.job.id, self.job.task, self.job.policy, self.ports, self.journal)
+
+    def _began(self) -> bool:
+        return any(entry.kind != "state" for entry in self.journal.entries())
