@@ -18,7 +18,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
-import fsspec  # pyright: ignore[reportMissingTypeStubs]
+import fsspec
 
 from orchestrator.errors import BackendMisconfigured, CliploopError, JobWaiting
 from orchestrator.records import ArtifactKey
