@@ -266,7 +266,8 @@ def _apart(seen: Lab, focal: Lab) -> float:
     hue = math.degrees(min(turn, 2 * math.pi - turn)) * min(1.0, low / 0.05)
     gray = 4.0 * max(0.0, min(0.04, high) - low)
     lightness = abs(seen[0] - focal[0]) * (0.6 if focal_chroma < 0.03 else 0.35)
-    return math.hypot(lightness, 0.5 * (high - low) + gray, 0.006 * hue)
+    pale = 1.5 if focal_chroma < 0.06 and chroma > focal_chroma else 0.5  # nothing vivid is "beige"
+    return math.hypot(lightness, pale * (high - low) + gray, 0.006 * hue)
 
 
 def contrast(a: RGB, b: RGB) -> float:
