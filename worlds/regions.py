@@ -59,6 +59,11 @@ def filled(mask: Mask) -> Mask:
     return np.asarray(ndimage.binary_fill_holes(mask), np.bool_)
 
 
+def shrunken(mask: Mask) -> Mask:
+    """The mask without its pixels that have a neighbour outside."""
+    return np.asarray(ndimage.binary_erosion(mask, structure=np.ones((3, 3))), np.bool_)
+
+
 def grown(mask: Mask) -> Mask:
     """The mask and its eight-neighbours."""
     return np.asarray(ndimage.binary_dilation(mask, structure=np.ones((3, 3))), np.bool_)

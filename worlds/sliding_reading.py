@@ -9,7 +9,7 @@ import numpy as np
 
 from worlds import digits, regions
 from worlds.sliding_layout import lay_out
-from worlds.sliding_rules import RESTING, Board, Corner, ordered, piece
+from worlds.sliding_rules import RESTING, Board, ordered, piece
 from worlds.sliding_scene import SlidingScene
 from worlds.sliding_solver import solvable
 from worlds.sliding_words import goal_corner, legend_of
@@ -143,7 +143,7 @@ def _scene(world: SlidingPuzzle, frame: Frame, prompt: str, numbered: Numbered) 
     if board.tiles.count(0) != 1:
         return None
     confidence = numbered.confidence
-    if not solvable(board.tiles, ordered(board.rows, board.cols, board.corner), board.cols):
+    if not _in_reach(board):
         confidence *= 0.7
         swap = _repaired(numbered)
         numbered = replace(
@@ -171,13 +171,16 @@ def _board(world: SlidingPuzzle, prompt: str, numbered: Numbered) -> Board:
     cells = {_left_cell(world, prompt, number, place): number for number, place in numbered.places.items()}
     tiles = tuple(cells.get((row, col), 0) for row in range(tiling.rows) for col in range(tiling.cols))
     named = goal_corner(prompt)
-    corners: tuple[Corner, ...] = (named,) if named else ("bottom-right", "top-left")
-    fits: list[Corner] = [
-        corner
-        for corner in corners
-        if tiles.count(0) == 1 and solvable(tiles, ordered(tiling.rows, tiling.cols, corner), tiling.cols)
-    ]
-    return Board(tiling.rows, tiling.cols, tiles, fits[0] if fits else corners[0])
+    board = Board(tiling.rows, tiling.cols, tiles, named or "bottom-right")
+    turned = replace(board, corner="top-left")
+    doubtful = _repaired(numbered, swap_costs_most=4.0) and not world.parse(prompt)
+    if named is None and tiles.count(0) == 1 and not _in_reach(board) and _in_reach(turned) and not doubtful:
+        return turned
+    return board
+
+
+def _in_reach(board: Board) -> bool:
+    return solvable(board.tiles, ordered(board.rows, board.cols, board.corner), board.cols)
 
 
 def _whole(place: Place) -> Cell | None:

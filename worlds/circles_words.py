@@ -1,0 +1,75 @@
+"""Sorting circles in words: task prompts, what a foreign prompt asks for, sentences about moves."""
+
+from __future__ import annotations
+
+import re
+
+from worlds.circles_rules import Circles, Legend, Order, Place
+
+ORDINALS = ("largest", "2nd largest", "3rd largest", *(f"{n}th largest" for n in range(4, 21)))
+WORDINGS = (
+    "The picture shows {count} circles of different sizes{colours}. Move them, one at a time, into one "
+    "horizontal row in the middle of the picture, sorted by size from {order} from left to right, with equal "
+    "gaps and the row centred. Sizes and colours stay as they are.",
+    "Arrange the {count} circles{colours} by circumference, from {order}, left to right. They end on a common "
+    "horizontal line, the whole row centred in the image. Only positions change; the camera is fixed.",
+    "Sort these circles{colours} by diameter: a single row at mid-height, left to right from {order}. Each "
+    "circle slides on its own; no circle changes its size or colour. Static view.",
+    "Line up all {count} circles{colours} on the horizontal centre line in order of size ({order}, reading from "
+    "left to right), evenly spaced and centred. Move one circle after another.",
+)
+ACTION = re.compile(
+    r"(?:^|(?<=[.!?\n]))\s*(?:then\s+)?the\s+(?:[a-z ]+\s)?circle\s+\((?:(\d{1,2})(?:nd|rd|th)\s+)?largest\)"
+    r"\s+moves\s+to\s+position\s+(\d{1,2})\s+of\s+the\s+row\s+from\s+\w+\s+to\s+\w+\.",
+    re.IGNORECASE,
+)
+ORDERS: dict[Order, str] = {"descending": "largest to smallest", "ascending": "smallest to largest"}
+_RISING = re.compile(
+    r"small\w*\s*(?:to|→|->|-|towards?|up to)\s*(?:the\s+)?(?:larg|big|great)|ascending|increasing|rising", re.I
+)
+_FALLING = re.compile(
+    r"(?:larg|big|great)\w*\s*(?:to|→|->|-|towards?|down to)\s*(?:the\s+)?small|descending|decreasing|falling",
+    re.I,
+)
+_TASK = re.compile(r"circ|dis[ck]s?\b|balls?\b|dots?\b", re.I)
+_SORT = re.compile(r"sort|arrang|order|line up|rank|align", re.I)
+
+
+def task(state: Circles, wording: int, colours: tuple[str, ...]) -> str:
+    """The task prompt; colours, largest circle first, are named by every second wording."""
+    named = colours if (wording // len(WORDINGS)) % 2 and colours else ()
+    words = f" ({', '.join(sorted(set(named)))})" if named else ""
+    return WORDINGS[wording % len(WORDINGS)].format(
+        count=len(state.radii), colours=words, order=ORDERS[state.order]
+    )
+
+
+def order_of(prompt: str) -> Order:
+    """Left to right; where the prompt says nothing, from the largest."""
+    rising, falling = _RISING.search(prompt), _FALLING.search(prompt)
+    if rising and not falling:
+        return "ascending"
+    if rising and falling and rising.start() < falling.start():
+        return "ascending"
+    if re.search(r"right to left", prompt, re.I) and not rising:
+        return "ascending"
+    return "descending"
+
+
+def states_task(prompt: str) -> bool:
+    """Whether the prompt asks for circles to be sorted."""
+    return bool(_TASK.search(prompt) and _SORT.search(prompt))
+
+
+def sentence(action: Place, legend: Legend, first: bool) -> str:
+    """One move."""
+    colour = f"{legend.colours[action.rank - 1]} " if action.rank <= len(legend.colours) else ""
+    begin = "The" if first else "Then the"
+    place = f"position {action.slot} of the row from {ORDERS[legend.order]}"
+    return f"{begin} {colour}circle ({ORDINALS[action.rank - 1]}) moves to {place}."
+
+
+def actions_in(text: str) -> list[Place]:
+    """The moves that a text asks for, in order."""
+    found = [(int(rank or 1), int(slot)) for rank, slot in ACTION.findall(text)]
+    return [Place(rank, slot) for rank, slot in found if rank > 0 and slot > 0]
