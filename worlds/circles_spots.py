@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +42,12 @@ def background_of(frame: Frame) -> Floats | None:
 
 
 def spots(
-    frame: Frame, background: Floats, *, factor: int | None = None, strict: bool = True
+    frame: Frame,
+    background: Floats,
+    *,
+    factor: int | None = None,
+    strict: bool = True,
+    known: Sequence[Spot] = (),
 ) -> list[Spot] | None:
     """Every disc on the background; None (strict) if something there is no disc. `factor` shrinks the search.
 
