@@ -15,7 +15,7 @@ from media.pictures import Frame, to_array
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import Box, Canvas, Capabilities, Size
 
-_PAD_SHARE_MIN = 0.8  # below it a border would be rendered and thrown away at the picture's cost: scale instead
+_PAD_SHARE_MIN = 0.5  # unscaled pixels stay exact; but a canvas that is mostly border is rendered for nothing
 
 
 def choose(size: Size, capabilities: Capabilities) -> Canvas:

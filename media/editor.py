@@ -110,8 +110,11 @@ class VideoEditor:
 
 
 def _checked(frames: Any) -> Frames:
-    """The frames as one block of the right kind, with memory of its own: a backend may reuse its buffer."""
-    block: Any = np.asarray(cast("Any", frames)) if isinstance(frames, list | tuple) else frames
+    """The frames as one block of the right kind. Raises BackendFailed."""
+    try:
+        block: Any = np.asarray(cast("Any", frames)) if isinstance(frames, list | tuple) else frames
+    except ValueError as error:
+        raise BackendFailed("the backend returned frames of different sizes") from error
     if not isinstance(block, np.ndarray):
         raise BackendFailed(f"the backend returned {type(cast('Any', frames)).__name__}, not an array of frames")
     block = cast("npt.NDArray[Any]", block)
@@ -119,13 +122,12 @@ def _checked(frames: Any) -> Frames:
     if block.dtype != np.uint8 or block.ndim != 4 or block.shape[3] != 3:
         raise BackendFailed(f"the backend returned {kind}, not uint8 frames × height × width × 3 (RGB, 0–255)")
     if len(block) < 2 or 0 in block.shape:
-        raise BackendFailed(
-            f"the backend returned {len(block)} frames of {block.shape[2]}x{block.shape[1]}: no clip"
-        )
+        raise BackendFailed(f"the backend returned {kind}: no clip, which has at least two frames of some size")
     return block
 
 
 def _on_canvas(frames: Frames, canvas: Size) -> Frames:
+    """The frames at the canvas's size, in memory of their own: a backend may use its buffer again."""
     if frames.shape[1:3] == (canvas.height, canvas.width):
         return np.array(frames, order="C")
     return np.stack([fit_frame(frame, canvas) for frame in frames])

@@ -72,6 +72,8 @@ def deliverable(
     stamps = [f"settb=1/{times.timescale}", f"setpts={expression}"] if expression else []
     filters = [*stamps, *_framing_filters(framing, size), _TO_BT709]
     ticks = ["-enc_time_base", f"1/{times.timescale}", "-video_track_timescale", str(times.timescale)]
+    if expression:  # reordered frames at mixed rates make MP4's total duration wrong by a frame
+        ticks += ["-bf", "0"]
     options = ["-vf", ",".join(filters), *_FOR_EYES, *ticks, *_REPEATABLE]
     data = ffmpeg.encode(frames, size.width, size.height, times.last_rate, options, scratch)
     _make_sure(data, times, Size(width=framing.even[0], height=framing.even[1]))

@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, cast
@@ -95,28 +96,57 @@ def _encode(
     command = [_ffmpeg(), "-hide_banner", "-loglevel", "error", "-y"]
     command += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-framerate", str(fps)]
     command += ["-i", "pipe:0", "-an", *options, "-f", "mp4", _name(file)]
-    with tempfile.TemporaryFile() as said:
-        child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said, pass_fds=(file.fileno(),)
-        )
-        timed_out = threading.Event()
-        watchdog = threading.Timer(SECONDS_LIMIT, lambda: (timed_out.set(), child.kill()))
-        watchdog.daemon = True
-        watchdog.start()
-        try:
-            count = _feed(cast("IO[bytes]", child.stdin), frames, (height, width, 3))
-            code = child.wait()
-        finally:
-            watchdog.cancel()
-            if child.poll() is None:
-                child.kill()
-                child.wait()
-        said.seek(0)
-        words = said.read(20_000).decode("utf-8", "replace")
-    if timed_out.is_set():
+    child = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        pass_fds=(file.fileno(),),
+    )
+    with _watched(child) as watch:
+        count = _feed(cast("IO[bytes]", child.stdin), frames, (height, width, 3))
+        code = child.wait()
+    if watch.timed_out:
         raise EncodingFailed(f"ffmpeg made no end within {SECONDS_LIMIT:g} s and was stopped: run the job again")
     if code or not count:
-        raise _failure(code, words, count)
+        raise _failure(code, watch.words, count)
+
+
+@dataclass
+class _Watch:
+    timed_out: bool = False
+    words: str = ""  # what the child said on stderr, once it has ended
+
+
+@contextmanager
+def _watched(child: subprocess.Popen[bytes]) -> Generator[_Watch]:
+    """Collects what the child says, ends it at the time limit, and leaves none behind, whatever happens."""
+    watch = _Watch()
+    stdin, stderr = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stderr)
+
+    def expire() -> None:
+        watch.timed_out = True
+        child.kill()
+
+    said: list[bytes] = []
+    # Through a pipe: on a full disk a file could not hold the complaint.
+    listener = threading.Thread(target=lambda: said.append(stderr.read()), daemon=True)
+    timer = threading.Timer(SECONDS_LIMIT, expire)
+    timer.daemon = True
+    listener.start()
+    timer.start()
+    try:
+        yield watch
+    finally:
+        timer.cancel()
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        with suppress(BrokenPipeError):  # what it did not read any more
+            stdin.close()
+        listener.join()
+        stderr.close()
+        watch.words = b"".join(said)[-20_000:].decode("utf-8", "replace")
 
 
 def _feed(pipe: IO[bytes], frames: Iterable[Frame], shape: tuple[int, int, int]) -> int:
@@ -137,8 +167,8 @@ def _feed(pipe: IO[bytes], frames: Iterable[Frame], shape: tuple[int, int, int])
 
 def _failure(code: int, words: str, count: int) -> CliploopError:
     last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "no message")
-    full = code == -signal.SIGXFSZ or any(os.strerror(number) in words for number in _NO_ROOM)
-    if full:
+    said_so = any(os.strerror(number) in words for number in _NO_ROOM)
+    if said_so or code == -signal.SIGXFSZ or code in {256 - number for number in _NO_ROOM}:
         return JobWaiting("disk", "no room for the encoded video: free some space and run the job again")
     if not count:
         return EncodingFailed("there are no frames to encode")

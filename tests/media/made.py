@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import IO, cast
 
 import av
 import numpy as np
@@ -96,12 +96,12 @@ def drawing(height: int = 96, width: int = 128) -> Frame:
     return board
 
 
-def photograph(height: int = 96, width: int = 128, seed: int = 3) -> Frame:
+def photograph(height: int = 96, width: int = 128, seed: int = 3, grain: float = 4) -> Frame:
     """Smooth colours with grain, as a camera gives."""
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[:height, :width]
     base = np.stack([120 + 70 * np.sin(x / 23 + c) * np.cos(y / 17 - c) for c in range(3)], axis=-1)
-    return np.clip(base + rng.normal(0, 4, (height, width, 3)), 0, 255).astype(np.uint8)
+    return np.clip(base + rng.normal(0, grain, (height, width, 3)), 0, 255).astype(np.uint8)
 
 
 def dot_moves(
@@ -119,9 +119,9 @@ def still(ground: Frame, num_frames: int) -> Frames:
     return np.repeat(ground[None], num_frames, axis=0)
 
 
-def decoded(path: str) -> Frames:
+def decoded(video: str | IO[bytes]) -> Frames:
     """Every frame of a foreign video: (T, H, W, 3) uint8 RGB."""
-    with av.open(path, mode="r") as container:
+    with av.open(video, mode="r") as container:
         frames = [cast("Frame", frame.to_ndarray(format="rgb24")) for frame in container.decode(video=0)]
     return np.stack(frames)
 
