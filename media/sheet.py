@@ -32,7 +32,7 @@ from media.sheet_steps import DENSE, ROOMY, step_card
 from orchestrator.records import ArtifactKey, Trajectory
 
 _HEAD_PICTURE_PX = 220
-_PNG_LEVEL = 6
+_PNG_LEVEL = 4
 _MANY_ATTEMPTS = 24  # from here on smaller frames and one line of reason: the file stays readable and small
 
 

@@ -64,7 +64,7 @@ class Look:
         return (space - (self.frames - 1) * GAP_PX) // self.frames
 
 
-ROOMY, DENSE = Look(frames=6, frame_px=176, text_lines=3), Look(frames=6, frame_px=104, text_lines=1)
+ROOMY, DENSE = Look(frames=6, frame_px=176, text_lines=3), Look(frames=6, frame_px=84, text_lines=1)
 
 
 def step_card(step: Step, is_gate: bool, reader: FrameReader, look: Look) -> Block:

@@ -1,0 +1,152 @@
+"""The contact sheet tells the whole story, the same way every time, whatever the texts hold."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from media.pictures import Frame, to_array
+from media.sheet import contact_sheet
+from media.sheet_parts import AMBER, BLUE, GREEN, GREY, RED, WIDTH_PX, Colour
+from media.sheet_steps import picks
+from orchestrator.records import Outcome, Step, Trajectory, Video
+from tests.media.made import Studio, dot_moves, drawing, trajectory
+
+HOSTILE = (
+    "Move 😀😀 العربية \u202eevil\u202c \x00\x07 中文 naïve → ≤ Ωμέγα "
+    + "W" * 10_000
+    + "\n\n"
+    + "e\u0301\u0323" * 50
+)
+
+
+@pytest.fixture(scope="module")
+def studio() -> Studio:
+    return Studio()
+
+
+@pytest.fixture(scope="module")
+def story(studio: Studio) -> Trajectory:
+    return trajectory(studio, dot_moves(drawing(), 24, side=12, travel=80))
+
+
+def drawn(story: Trajectory, studio: Studio) -> Frame:
+    with Image.open(io.BytesIO(contact_sheet(story, studio.reader))) as sheet:
+        return to_array(sheet)
+
+
+def has(sheet: Frame, colour: Colour) -> bool:
+    return bool((sheet == np.array(colour, np.uint8)).all(axis=2).any())
+
+
+def test_equal_trajectories_give_equal_bytes_and_measured_times_do_not_show(
+    studio: Studio, story: Trajectory
+) -> None:
+    sheet = contact_sheet(story, studio.reader)
+    slower = story.spend.model_copy(update={"wall_seconds": 999.0, "gpu_seconds": 77.0})
+    steps = tuple(step.model_copy(update={"spend": slower}) for step in story.steps)
+    studio.forget()
+    assert contact_sheet(story.model_copy(update={"spend": slower, "steps": steps}), studio.reader) == sheet
+
+
+def test_what_was_decided_changes_the_sheet(studio: Studio, story: Trajectory) -> None:
+    sheet = contact_sheet(story, studio.reader)
+    for change in (
+        {"outcome": Outcome(kind="completed", reason="Done.")},
+        {"spend": story.spend.model_copy(update={"vlm_calls": 8})},
+        {"steps": story.steps[:1]},
+        {"task": story.task.model_copy(update={"prompt": "Something else."})},
+    ):
+        assert contact_sheet(story.model_copy(update=change), studio.reader) != sheet
+
+
+def test_verdicts_have_their_colours(studio: Studio, story: Trajectory) -> None:
+    sheet = drawn(story, studio)
+    assert all(has(sheet, colour) for colour in (GREEN, RED, GREY, AMBER, BLUE))
+    accepted_only = story.steps[0].model_copy(update={"attempts": story.steps[0].attempts[1:]})
+    done = Outcome(kind="completed", reason="Done.")
+    sheet = drawn(story.model_copy(update={"steps": (accepted_only,), "outcome": done}), studio)
+    assert has(sheet, GREEN)
+    assert not has(sheet, RED)
+    assert not has(sheet, AMBER)
+
+
+def test_the_frames_shown_are_the_candidate_s(studio: Studio, story: Trajectory) -> None:
+    """The red square of the drawing is seen at rest and on its way."""
+    sheet = drawn(story, studio)
+    assert has(sheet, (200, 40, 40))
+
+
+@pytest.mark.parametrize("keep", ["no steps", "no outcome", "an empty step", "a gate"])
+def test_unfinished_and_unusual_jobs_are_drawn(studio: Studio, story: Trajectory, keep: str) -> None:
+    first = story.steps[0]
+    changes: dict[str, dict[str, object]] = {
+        "no steps": {"steps": (), "outcome": None, "assessment": None},
+        "no outcome": {"outcome": None},
+        "an empty step": {"steps": (first.model_copy(update={"attempts": (), "status": "running"}),)},
+        "a gate": {"gate": first, "steps": ()},
+    }
+    sheet = drawn(story.model_copy(update=changes[keep]), studio)
+    assert sheet.shape[1] == WIDTH_PX
+    assert 300 < sheet.shape[0] < 4000
+
+
+def test_hostile_texts_neither_break_nor_blow_up_the_sheet(studio: Studio, story: Trajectory) -> None:
+    plain = drawn(story, studio)
+
+    def spoilt(step: Step) -> Step:
+        attempts = tuple(
+            attempt.model_copy(
+                update={
+                    "failed": HOSTILE if attempt.failed else None,
+                    "verdict": attempt.verdict
+                    and attempt.verdict.model_copy(update={"reason": HOSTILE, "suggestion": HOSTILE}),
+                }
+            )
+            for attempt in step.attempts
+        )
+        plan = step.plan.model_copy(update={"instruction": HOSTILE, "target_state": HOSTILE})
+        return step.model_copy(update={"attempts": attempts, "plan": plan})
+
+    hostile = story.model_copy(
+        update={
+            "id": HOSTILE,
+            "task": story.task.model_copy(update={"prompt": HOSTILE}),
+            "steps": tuple(spoilt(step) for step in story.steps),
+            "outcome": Outcome(kind="exhausted", reason=HOSTILE),
+        }
+    )
+    assert drawn(hostile, studio).shape[0] < 2 * plain.shape[0]
+
+
+def test_a_long_job_stays_a_reasonable_file(studio: Studio, story: Trajectory) -> None:
+    steps = tuple(story.steps[i % 2].model_copy(update={"index": i + 1}) for i in range(40))
+    sheet = contact_sheet(story.model_copy(update={"steps": steps}), studio.reader)
+    assert len(sheet) < 4_000_000
+    with Image.open(io.BytesIO(sheet)) as image:
+        assert image.height < 20_000
+
+
+def test_the_video_s_figures_are_shown_when_there_is_one(studio: Studio, story: Trajectory) -> None:
+    assert story.outcome is not None
+    video = Video(artifact="v.mp4", num_frames=40, seconds=2.5, size=story.task.size)
+    with_video = story.model_copy(update={"outcome": story.outcome.model_copy(update={"video": video})})
+    assert contact_sheet(with_video, studio.reader) != contact_sheet(story, studio.reader)
+
+
+@settings(max_examples=200, deadline=None)
+@given(num_frames=st.integers(1, 300), cut=st.integers(0, 300), wanted=st.integers(1, 8))
+def test_picks_hold_the_first_the_last_and_the_cut(num_frames: int, cut: int, wanted: int) -> None:
+    numbers = picks(num_frames, min(cut, num_frames), wanted)
+    assert numbers == sorted(set(numbers))
+    assert 1 <= len(numbers) <= wanted
+    assert numbers[-1] == num_frames - 1
+    if wanted > 1:
+        assert numbers[0] == 0
+    if wanted > 2 and 1 < cut < num_frames:
+        assert cut - 1 in numbers
