@@ -6,7 +6,7 @@ Knows no roles and no prompt.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,10 +15,13 @@ import numpy.typing as npt
 from worlds.grid import Cell, Lattice
 from worlds.grid_lattice import CONTENT_LEVELS, Cells, find_cells
 from worlds.grid_shapes import shape_of
-from worlds.legend import RGB
+from worlds.legend import RGB, contrast
 from worlds.world import Frame
 
 ALIKE_LEVELS = 30.0  # two cells whose most different places differ by less are one kind
+TWIN_CONTRAST = 0.03
+RIM_AREA = 0.15
+MIXED_LEVELS = 40.0
 FINE = 32  # samples per cell and axis for shapes
 CONTENT_AREA_MIN = 0.025  # of the cell; less is noise or a line's rim
 
@@ -53,15 +56,16 @@ class Picture:
     kinds: tuple[Kind, ...]
 
 
-def pictures(frame: Frame) -> tuple[Picture, ...]:
-    """Ways to see a frame (H, W, 3) as a grid, best first; empty if it is none."""
-    return _pictures(frame.tobytes(), frame.shape[0], frame.shape[1])
+def picture_of(frame: Frame) -> Picture | None:
+    """A frame (H, W, 3) seen as a grid; None if it is none."""
+    return _picture(frame.tobytes(), frame.shape[0], frame.shape[1])
 
 
 @lru_cache(maxsize=4)
-def _pictures(data: bytes, height: int, width: int) -> tuple[Picture, ...]:
+def _picture(data: bytes, height: int, width: int) -> Picture | None:
     frame = np.frombuffer(data, np.uint8).reshape(height, width, 3)
-    return tuple(Picture(cells.lattice, kinds_of(frame, cells)) for cells in find_cells(frame))
+    cells = find_cells(frame)
+    return None if cells is None else Picture(cells.lattice, kinds_of(frame, cells))
 
 
 def kinds_of(frame: Frame, cells: Cells) -> tuple[Kind, ...]:
@@ -72,7 +76,51 @@ def kinds_of(frame: Frame, cells: Cells) -> tuple[Kind, ...]:
         _describe(frame, lattice, [order[index] for index in group], cells.tiles[group])
         for group in _groups(cells.patches)
     ]
-    return tuple(sorted(kinds, key=lambda kind: -len(kind.cells)))
+    bare = [kind.tile for kind in kinds if kind.piece is None]
+    kinds = [_unmixed(kind, bare) for kind in kinds]
+    return tuple(sorted(_merged(kinds, lattice.pitch), key=lambda kind: -len(kind.cells)))
+
+
+def _unmixed(kind: Kind, bare: list[RGB]) -> Kind:
+    """A tile that is a mixture of a bare tile and the piece is only the piece's blurred rim."""
+    if kind.piece is None or not bare or min(contrast(kind.tile, tile) for tile in bare) < 2 * TWIN_CONTRAST:
+        return kind
+    if kind.area < RIM_AREA:
+        return replace(kind, piece=None, shape="", area=0.0, second=None)
+    if kind.shape == "square" and min(_off_line(kind.tile, kind.piece, tile) for tile in bare) < MIXED_LEVELS:
+        return replace(kind, tile=kind.piece, piece=None, shape="", area=0.0, second=None)
+    return kind
+
+
+def _off_line(colour: RGB, a: RGB, b: RGB) -> float:
+    """How far a colour is, in levels, from the mixtures of two others."""
+    point, start, end = (np.array(value, float) for value in (colour, a, b))
+    way = end - start
+    share = float(np.clip((point - start) @ way / max(1.0, float(way @ way)), 0, 1))
+    return float(np.abs(start + share * way - point).max())
+
+
+def _merged(kinds: list[Kind], pitch: float) -> list[Kind]:
+    """One kind of those that differ only by how their cells meet the pixels."""
+    merged: list[Kind] = []
+    for kind in sorted(kinds, key=lambda kind: -len(kind.cells)):
+        twin = next((i for i, other in enumerate(merged) if _twins(kind, other, pitch)), None)
+        if twin is None:
+            merged.append(kind)
+        else:
+            merged[twin] = replace(merged[twin], cells=tuple(sorted((*merged[twin].cells, *kind.cells))))
+    return merged
+
+
+def _twins(a: Kind, b: Kind, pitch: float) -> bool:
+    if a.piece is None or b.piece is None:
+        return a.piece is b.piece and contrast(a.tile, b.tile) < TWIN_CONTRAST
+    if contrast(a.tile, b.tile) > 2 * TWIN_CONTRAST:
+        return False
+    alike = a.shape == b.shape or pitch < 20
+    return (
+        alike and contrast(a.piece, b.piece) < TWIN_CONTRAST and abs(a.area - b.area) < 0.25 * max(a.area, b.area)
+    )
 
 
 def _groups(patches: npt.NDArray[np.float32]) -> list[list[int]]:

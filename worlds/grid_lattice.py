@@ -23,6 +23,10 @@ SIDE_MAX_CELLS = 40
 SAMPLES = 16  # per cell and axis
 EDGE_LEVELS = 6.0  # a colour change below this is noise
 EDGE_LEVELS_MAX = 60.0  # a line may be as weak as a sixth of the strongest edge
+COHERENCE_MIN = 0.25
+CANDIDATES_MAX = 12
+UNEVEN_MAX = 0.1  # share of cells
+OFF_MAX = 0.26  # share of contents
 CONTENT_LEVELS = 30.0  # how far content is from its tile's colour
 CORNER_LEVELS = 30.0
 
@@ -43,28 +47,23 @@ class Cells:
     centred: npt.NDArray[np.bool_]
 
 
-def find_cells(frame: Frame) -> list[Cells]:
-    """Lattices that fit the picture, best first; empty if it shows no grid. `frame`: (H, W, 3) uint8 RGB."""
+def find_cells(frame: Frame) -> Cells | None:
+    """The lattice that fits the picture; None if it shows no grid. `frame`: (H, W, 3) uint8 RGB."""
     height, width = frame.shape[:2]
     if min(height, width) < 3 * PITCH_MIN_PX or max(height, width) > 12 * min(height, width):
-        return []
+        return None
     picture = frame.astype(np.float32)
     down, right = _profile(picture, 0), _profile(picture, 1)
     if down.sum() < 1e-3 or right.sum() < 1e-3:
-        return []
+        return None
     blurred = ndimage.uniform_filter(picture, (3, 3, 1)) if min(height, width) > 300 else picture
-    found: list[Cells] = []
-    candidates = [_lattice(pitch, down, right, (height, width)) for pitch in _pitches(down, right)]
-    candidates += _filling(height, width)
-    for lattice in sorted((c for c in candidates if c is not None), key=lambda c: -c.pitch):
-        if any(abs(cells.lattice.pitch - lattice.pitch) < 0.02 * lattice.pitch for cells in found):
-            continue
-        cells = sample_cells(blurred, lattice)
-        if _plausible(cells):
-            found.append(cells)
-        if len(found) == 2:
-            break
-    return found
+    in_phase = [_lattice(pitch, down, right, (height, width)) for pitch in _pitches(down, right)]
+    for candidates in (in_phase, _filling(height, width)):
+        seen = [sample_cells(blurred, lattice) for lattice in candidates if lattice is not None]
+        scores = [_score(cells, down, right) for cells in seen]
+        if scores and max(scores) > 0:
+            return seen[scores.index(max(scores))]
+    return None
 
 
 def _profile(picture: Floats, axis: int) -> Floats:
@@ -87,9 +86,9 @@ def _pitches(down: Floats, right: Floats) -> list[float]:
     scan = longest * 1.003 ** -np.arange(max(count, 1), dtype=np.float64)
     score = np.minimum(_coherence(down, scan), _coherence(right, scan))
     peaks = [
-        i for i in range(len(scan)) if score[i] > 0.45 and score[i] >= score[max(0, i - 4) : i + 5].max() - 1e-9
+        i for i in range(len(scan)) if score[i] > COHERENCE_MIN and score[i] >= score[max(0, i - 4) : i + 5].max() - 1e-9
     ]
-    return [float(scan[i]) for i in peaks][:60]
+    return [float(scan[i]) for i in peaks][:CANDIDATES_MAX]
 
 
 def _filling(height: int, width: int) -> list[Lattice | None]:
@@ -200,8 +199,17 @@ def _centred(content: npt.NDArray[np.bool_], slack: float) -> npt.NDArray[np.boo
     return (area < 8) | ((np.abs(y) < 2.4 + slack) & (np.abs(x) < 1.8 + slack))
 
 
-def _plausible(cells: Cells) -> bool:
+def _score(cells: Cells, down: Floats, right: Floats) -> float:
+    """How well a lattice explains the picture; 0 if its cells do not look like cells.
+
+    Edges in phase, corners of one colour, contents in the middle; every part of a right pitch does as well, so
+    larger cells are preferred.
+    """
     full = cells.content.sum(axis=(1, 2)) >= 8
-    uneven = 1 - cells.even.mean()
-    off = (full & ~cells.centred).sum() / max(1, full.sum())
-    return bool(uneven <= 0.08 and off <= 0.2)
+    uneven = float(1 - cells.even.mean())
+    off = float((full & ~cells.centred).sum() / max(4, full.sum()))
+    if uneven > UNEVEN_MAX or off > OFF_MAX:
+        return 0.0
+    there = np.array([cells.lattice.pitch])
+    phase = float(min(_coherence(down, there)[0], _coherence(right, there)[0]))
+    return (0.1 + phase) * (1 - uneven) ** 4 * (1 - off) * cells.lattice.pitch**0.3

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from worlds.grid import Cell, GridState, Lattice
 from worlds.legend import RGB
+from worlds.regions import filled, grown, label
 from worlds.world import Frame, Mask, Position
 
 Levels = npt.NDArray[np.uint8]  # (H, W)
-Labels = npt.NDArray[np.int32]
 
 FOOTPRINT_LEVELS = 15
 HIDDEN = 0.75  # of a piece's area: less, and something lies on it
@@ -66,7 +65,9 @@ class Template:
 
     def stamp(self, mask: Mask, corner: tuple[int, int], grow: int = 0) -> None:
         """Set the footprint in a mask (H, W) with its window's corner there, cut at the edges."""
-        shape = ndimage.binary_dilation(np.pad(self.footprint, grow), iterations=grow) if grow else self.footprint
+        shape = np.pad(self.footprint, grow)
+        for _ in range(grow):
+            shape = grown(shape)
         top, left = corner[0] - grow, corner[1] - grow
         first = max(0, -top), max(0, -left)
         stop = min(shape.shape[0], mask.shape[0] - top), min(shape.shape[1], mask.shape[1] - left)
@@ -75,12 +76,18 @@ class Template:
                 first[0] : stop[0], first[1] : stop[1]
             ]
 
-    def grown(self, changed: Mask, offset: tuple[int, int]) -> Mask:
-        """Of a window's changed pixels, those of this piece: near its footprint, holes filled."""
-        near = np.zeros(changed.shape, np.bool_)
-        self.stamp(near, (-offset[0], -offset[1]), grow=2)
-        filled: Mask = ndimage.binary_fill_holes(changed & near)
-        return filled
+    def cut(self, levels: Levels, offset: tuple[int, int]) -> Mask:
+        """Of a window's difference from the background, the pixels of this piece: solid, near its footprint."""
+        near = np.zeros(levels.shape, np.bool_)
+        self.stamp(near, (-offset[0], -offset[1]), grow=1)
+        core = np.zeros(levels.shape, np.bool_)
+        self.stamp(core, (-offset[0], -offset[1]))
+        return _touching((levels > self.seen_from) & near, core)
+
+    @property
+    def seen_from(self) -> int:
+        """Levels from which a difference is the piece and not its halo."""
+        return max(FOOTPRINT_LEVELS, round(0.35 * self.visible))
 
 
 @dataclass(frozen=True)
@@ -131,18 +138,29 @@ def template_of(frame: Frame, background: Frame, lattice: Lattice, cell: Cell, c
     top, left = max(0, corner[0]), max(0, corner[1])
     crop = frame[top : corner[0] + side, left : corner[1] + side]
     under = background[top : corner[0] + side, left : corner[1] + side]
-    pad = ((top - corner[0], side - crop.shape[0] - (top - corner[0])),
-           (left - corner[1], side - crop.shape[1] - (left - corner[1])))
+    pad = (
+        (top - corner[0], side - crop.shape[0] - (top - corner[0])),
+        (left - corner[1], side - crop.shape[1] - (left - corner[1])),
+    )
     levels = changed_levels(crop, under)
-    footprint: Mask = ndimage.binary_fill_holes(levels > FOOTPRINT_LEVELS)
     paint = np.broadcast_to(np.array(colour, np.uint8), crop.shape)
     off = changed_levels(crop, paint)
-    visible = int(np.median(levels[off < 25])) if (off < 25).any() else 40
+    like = (off < 25) & (levels > FOOTPRINT_LEVELS)
+    visible = int(np.median(levels[like])) if like.any() else 40
     tolerance = int(np.clip(0.45 * visible, 18, 60))
+    footprint = _touching(levels > max(FOOTPRINT_LEVELS, round(0.2 * visible)), like)
     main = footprint & (off < tolerance)
     if not main.any():
         main = footprint if footprint.any() else np.ones_like(footprint)
     return Template(np.pad(footprint, pad), np.pad(main, pad), colour, tolerance, visible)
+
+
+def _touching(mask: Mask, core: Mask) -> Mask:
+    """The regions of a mask that share at least a few pixels with a core, holes filled."""
+    labels, count = label(filled(mask), diagonal=True)
+    shared = np.bincount(labels[core & mask], minlength=count + 1)
+    shared[0] = 0
+    return (shared > 0.05 * shared.max())[labels] if count and shared.any() else np.zeros_like(mask)
 
 
 class Tracker:
@@ -202,7 +220,7 @@ class Tracker:
         self, mask: Mask, changed: Mask, origin: tuple[int, int]
     ) -> tuple[tuple[int, int] | None, float]:
         """(corner of its window, confidence); no corner if it is gone, smeared or there twice."""
-        labels, count = _label(mask)
+        labels, count = label(mask)
         areas = np.bincount(labels.ravel(), minlength=count + 1)[1:] / max(1, self._player.area)
         large = [int(i) for i in np.argsort(-areas) if areas[i] >= LOST]
         if not large:
@@ -244,7 +262,7 @@ class Tracker:
         assert template is not None
         left = mask.copy()
         found: list[tuple[int, int]] = []
-        labels, count = _label(left)
+        labels, count = label(left)
         for index in range(1, count + 1):
             blob = labels == index
             area = int(blob.sum())
@@ -258,7 +276,7 @@ class Tracker:
             if self._covered(template, left, corner, origin) > 0.88:
                 found.append(corner)
                 self._erase(template, left, corner, origin)
-        labels, count = _label(left)
+        labels, count = label(left)
         areas = np.bincount(labels.ravel(), minlength=count + 1)[1:]
         for index in np.argsort(-areas):
             if len(found) == len(state.boxes) or areas[index] < LOST * template.area:
@@ -275,12 +293,10 @@ class Tracker:
         more: list[tuple[int, int]] = []
         for cell in sorted(state.goals):
             corner = self._lattice.pixel((float(cell[0]), float(cell[1])))
-            near = any(
-                max(abs(corner[0] - y), abs(corner[1] - x)) < 0.6 * self._lattice.pitch for y, x in found
-            )
-            if len(found) + len(more) < len(state.boxes) and not near:
-                if self._covered(template, changed, corner, origin) > 0.9:
-                    more.append(corner)
+            near = any(max(abs(corner[0] - y), abs(corner[1] - x)) < 0.6 * self._lattice.pitch for y, x in found)
+            wanted = len(found) + len(more) < len(state.boxes) and not near
+            if wanted and self._covered(template, changed, corner, origin) > 0.9:
+                more.append(corner)
         return more
 
     def _free(self, state: GridState) -> list[Cell]:
@@ -331,6 +347,3 @@ def _bounds(mask: Mask) -> tuple[int, int, int, int] | None:
     return int(rows[0]), int(rows[-1]) + 1, int(cols[0]), int(cols[-1]) + 1
 
 
-def _label(mask: Mask) -> tuple[Labels, int]:
-    labels, count = ndimage.label(mask)
-    return labels, int(count)

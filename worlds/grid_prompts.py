@@ -49,7 +49,7 @@ TRAPS = _words(
 NEUTRAL = _words(
     "coloured colored solid filled small large big little tiny single full shaded shaped area region zone mark marked "
     "marker symbol piece token spot position location background ones one thing element part section glyph icon "
-    "sign space field tile cell outlined thick thin bold hued tinted toned color colour maze grid puzzle board "
+    "sign space place field warehouse main lone tile cell outlined thick thin bold hued tinted toned color colour maze grid puzzle board "
     "same other only any each every all final central plain object figure item unit floor-tile"
 )
 DETERMINERS = _words("the a an this that these those its their any each every all some of either both")
@@ -65,18 +65,29 @@ LINKS = (
     | NEUTRAL
 )
 VERB_LINKS = LINKS - DETERMINERS - NEUTRAL - frozenset("in with by using can like".split())
-MOTION = _words("slide move travel roll glide walk navigate go head advance run proceed crawl step make start traverse")
-STEER = _words("move guide slide lead bring steer take navigate get drive send direct help walk roll escort pilot")
-ALONG = _words("along through across over via within inside follow following traverse traversing between using on")
+MOTION = _words(
+    "slide move travel roll glide walk navigate go head advance run proceed crawl step make start traverse"
+)
+STEER = _words(
+    "move guide slide lead bring steer take navigate get drive send direct help walk roll escort pilot"
+)
+ALONG = _words(
+    "along through across over via within inside follow following traverse traversing between using on"
+)
 TOWARDS = _words("to onto into reach reaching toward towards until at find finding enter entering touch touching")
 WALKED = _words("walked entered crossed visited stepped used travelled traveled traversed taken")
+MODALS = _words("wants needs has must should tries shall starts begins wishes seeks")
 STOPS = _words("stop stopping end ending rest resting land landing finish halt halting park arrive arriving")
 AVOID = _words(
     "never not no without avoid avoiding cannot can't don't doesn't mustn't won't nor neither away off clear "
-    "instead refrain except isn't shouldn't"
+    "instead refrain except isn't shouldn't dies die loses lose fails fail explodes perishes"
 )
-RESETS = _words("but while then until only stay staying keep keeping remain remaining stopping reach reaching stop")
-TOKEN = re.compile(r"#[0-9a-f]{3,6}\b|rgb\s*\([^)]*\)|\(\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\)|[a-z]+(?:'[a-z]+)?|[.,;:()=–—→!?\n×✕✖✗-]")
+RESETS = _words(
+    "but while then until only stay staying keep keeping remain remaining stopping reach reaching stop"
+)
+TOKEN = re.compile(
+    r"#[0-9a-f]{3,6}\b|rgb\s*\([^)]*\)|\(\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\)|[a-z]+(?:'[a-z]+)?|[.,;:()=–—→!?\n×✕✖✗-]"
+)
 
 
 @dataclass(frozen=True)
@@ -218,14 +229,17 @@ def _role_noun(token: str) -> Role | None:
 
 
 def _equations(items: list[_Item], votes: dict[tuple[int, Role], float]) -> None:
-    """"Walls are light blue", "the goal, shown as a star", "red = player", "the red x (traps)"."""
+    """ "Walls are light blue", "the goal, shown as a star", "red = player", "the red x (traps)"."""
     marks = [i for i, item in enumerate(items) if item.role is not None or item.phrase >= 0]
     for left, right in zip(marks, marks[1:], strict=False):
         a, b = items[left], items[right]
         if (a.phrase >= 0) == (b.phrase >= 0):
             continue
         between = [item.word for item in items[left + 1 : right]]
-        if any(word not in LINKS and _stem(word) not in NEUTRAL and word not in (",", ")") for word in between) or len(between) > 8:
+        if (
+            any(word not in LINKS and _stem(word) not in NEUTRAL and word not in (",", ")") for word in between)
+            or len(between) > 8
+        ):
             continue
         phrase, role = (a.phrase, b.role) if a.phrase >= 0 else (b.phrase, a.role)
         if role is None:
@@ -255,7 +269,10 @@ def _actions(items: list[_Item], votes: dict[tuple[int, Role], float], pushes: b
             votes[item.phrase, "floor" if leaving else "box" if pulling else "wall"] += 1.5
             continue
         stopping = any(_base(word) in STOPS or word.startswith("align") for word in before[-3:])
-        if (last in ("on", "at", "in", "with", "onto", "inside") and stopping) or _base(last) in ("cover", "occupy"):
+        if (last in ("on", "at", "in", "with", "onto", "inside") and stopping) or _base(last) in (
+            "cover",
+            "occupy",
+        ):
             votes[item.phrase, "goal"] += 2.0
         elif last in ALONG:
             votes[item.phrase, "floor"] += 1.5
@@ -269,6 +286,9 @@ def _actions(items: list[_Item], votes: dict[tuple[int, Role], float], pushes: b
             votes[item.phrase, "box"] += 1.0
         if "can" in after[:3] and any(word in WALKED for word in after[:6]):
             votes[item.phrase, "floor"] += 2.0
+            continue
+        if after[:1] and after[0] in MODALS and not any(word in ("be", "is", "not") for word in after[:2]):
+            votes[item.phrase, "player"] += 1.0
             continue
         verbs = [word for word in after[:4] if _base(word) in MOTION]
         if verbs and not any(word in TOWARDS | ALONG | {"when", ","} for word in after[: after.index(verbs[0])]):

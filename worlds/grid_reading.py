@@ -21,6 +21,9 @@ PLACE_COST_MAX = 0.16  # mean over all cells
 MARGIN = 0.02  # a second assignment this near makes the picture ambiguous
 UNSOLVABLE = 0.4
 OTHER_SHAPE = 0.07
+UNLIKE_FLOOR = 0.06
+NO_GOAL = 0.3
+KINDS_MAX = 24
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,22 @@ class Roles:
 
 
 def assign(picture: Picture, asked: Asked, *, boxes: bool) -> Roles | None:
-    """The cheapest assignment of a picture's kinds to roles, or None."""
+    """The cheapest assignment of a picture's kinds to roles, or None.
+
+    A prompt that names no goal (one action of many) may have a picture that shows none: a piece covers it.
+    """
     kinds = picture.kinds
-    if len(kinds) < 3 or len(kinds) > 24:
+    if len(kinds) < 3 or len(kinds) > KINDS_MAX:
         return None
+    goals = [kind for kind in kinds if boxes or len(kind.cells) == 1]
     found = [
         roles
         for player in kinds
         if len(player.cells) == 1
-        for goal in kinds
-        if goal is not player and (boxes or len(goal.cells) == 1)
+        for goal in (goals if asked.of("goal") else [*goals, None])
+        if goal is not player
         for box in (kinds if boxes else (None,))
-        if box is not player and box is not goal
+        if box is None or (box is not player and box is not goal)
         for roles in [_roles(picture, asked, player, goal, box)]
         if roles is not None
     ]
@@ -63,42 +70,54 @@ def assign(picture: Picture, asked: Asked, *, boxes: bool) -> Roles | None:
     return best
 
 
-def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind, box: Kind | None) -> Roles | None:
-    pieces = [_piece_cost(player, asked.of("player"), "player"), _piece_cost(goal, asked.of("goal"), "goal")]
-    if box is not None:
-        pieces.append(_piece_cost(box, asked.of("box"), "box"))
+def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind | None, box: Kind | None) -> Roles | None:
+    """What this choice of pieces makes of the picture, and how well it fits; None if it does not."""
+    pieces = [_piece_cost(player, asked.of("player"), "player")]
+    pieces += [_piece_cost(goal, asked.of("goal"), "goal")] if goal else []
+    pieces += [_piece_cost(box, asked.of("box"), "box")] if box else []
     if max(pieces) > PIECE_COST_MAX:
         return None
-    goals, crates = set(goal.cells), set(box.cells if box else ())
-    floors: list[Kind] = []
-    walls: list[Kind] = []
-    places = 0.0
-    for kind in picture.kinds:
-        if kind is player or kind is goal or kind is box:
-            continue
-        if box is not None and _stands_on(kind, box, goal):
-            goals |= set(kind.cells)
-            crates |= set(kind.cells)
-            continue
-        free, shut = _floor_cost(kind, asked, player), _wall_cost(kind, asked, player)
-        (floors if free <= shut else walls).append(kind)
-        places += min(free, shut) * len(kind.cells)
-    if (
-        player.piece is not None
-        and not player.full
-        and contrast(player.tile, goal.colour) < 0.04 < contrast(player.tile, player.colour)
-    ):
-        goals |= set(player.cells)
+    goals, crates = set(goal.cells if goal else ()), set(box.cells if box else ())
+    others = [kind for kind in picture.kinds if kind is not player and kind is not goal and kind is not box]
+    covered = [kind for kind in others if box and goal and _stands_on(kind, box, goal)]
+    goals |= {cell for kind in covered for cell in kind.cells}
+    crates |= {cell for kind in covered for cell in kind.cells}
+    floors, walls, places = _places([kind for kind in others if kind not in covered], asked, player)
     places /= picture.lattice.rows * picture.lattice.cols
     if not floors or places > PLACE_COST_MAX:
         return None
+    if goal and box and _seen_around(player, goal, floors):
+        goals |= set(player.cells)
     blocked = frozenset(cell for kind in walls for cell in kind.cells)
-    state = GridState(
-        picture.lattice.rows, picture.lattice.cols, blocked, frozenset(goals), player.cells[0], tuple(crates)
-    )
-    cost = sum(pieces) + 3 * places + 0.5 * _stands(player, floors) + 0.25 * _stands(goal, floors)
-    cost += 0.0 if solvable(state) else UNSOLVABLE
+    size = (picture.lattice.rows, picture.lattice.cols)
+    state = GridState(*size, blocked, frozenset(goals), player.cells[0], tuple(crates))
+    cost = sum(pieces) + 3 * places + 0.5 * _stands(player, floors)
+    cost += 0.25 * _stands(goal, floors) if goal else NO_GOAL
+    cost += 0.0 if not goal or solvable(state) else UNSOLVABLE
+    if box:
+        cost += min(0.3, 0.05 * abs(len(crates) - len(goals))) + (0.0 if walls else 0.1)
     return Roles(picture.lattice, state, player, goal, box, tuple(floors), tuple(walls), cost)
+
+
+def _places(kinds: Sequence[Kind], asked: Asked, player: Kind) -> tuple[list[Kind], list[Kind], float]:
+    """(floors, walls, cost summed over cells) of the kinds that are no pieces."""
+    floors: list[Kind] = []
+    walls: list[Kind] = []
+    total = 0.0
+    crossed = any(kind.shape == "cross" for kind in kinds)
+    nearest = min((_floor_cost(kind, asked, player) for kind in kinds), default=0.0)
+    for kind in kinds:
+        free, shut = _floor_cost(kind, asked, player), _wall_cost(kind, asked, player, nearest, crossed)
+        (floors if free <= shut else walls).append(kind)
+        total += min(free, shut) * len(kind.cells)
+    return floors, walls, total
+
+
+def _seen_around(player: Kind, goal: Kind, floors: Sequence[Kind]) -> bool:
+    """Whether the player stands on a goal that shows around it."""
+    if player.full or _stands(player, floors) < 0.08:
+        return False
+    return contrast(player.tile, goal.colour) < 0.04 < contrast(player.tile, player.colour)
 
 
 def solvable(state: GridState) -> bool:
@@ -142,25 +161,26 @@ def _phrase_cost(colour: RGB, shape: str, phrase: Phrase) -> float:
 def _floor_cost(kind: Kind, asked: Asked, player: Kind) -> float:
     """How badly a kind passes for floor; what lies on it speaks against it."""
     marked = 0.1 if kind.piece is not None else 0.0
-    under = contrast(kind.tile, player.tile) if player.piece is not None else UNNAMED
+    under = min(0.3, contrast(kind.tile, player.tile)) if not player.full else UNNAMED
     if not asked.of("floor"):
-        return marked + min(0.3, under)
-    return marked + _place_cost(kind, asked.of("floor")) + 0.2 * min(0.3, under)
+        return marked + under
+    return marked + _place_cost(kind, asked.of("floor")) + (0.2 if asked.of("wall") else 0.5) * under
 
 
-def _wall_cost(kind: Kind, asked: Asked, player: Kind) -> float:
+def _wall_cost(kind: Kind, asked: Asked, player: Kind, floor_cost: float, crossed: bool) -> float:
+    """How badly a kind passes for wall; without words for walls, it is what is less like floor than the floor."""
     if not asked.of("wall"):
-        return UNNAMED
-    alike = player.piece is not None and contrast(kind.tile, player.tile) < 0.02 and kind.piece is None
-    return _place_cost(kind, asked.of("wall")) + (0.1 if alike else 0.0)
+        return min(UNNAMED, floor_cost + UNLIKE_FLOOR)
+    alike = not player.full and contrast(kind.tile, player.tile) < 0.02 and kind.piece is None
+    return _place_cost(kind, asked.of("wall"), crossed) + (0.1 if alike else 0.0)
 
 
-def _place_cost(kind: Kind, phrases: Iterable[Phrase]) -> float:
+def _place_cost(kind: Kind, phrases: Iterable[Phrase], crossed: bool = False) -> float:
     costs: list[float] = []
     for phrase in phrases:
         colours = [kind.tile] + [colour for colour in (kind.piece, kind.second) if colour is not None]
         cost = UNNAMED if phrase.colour is None else min(distance(colour, phrase.colour) for colour in colours)
-        if phrase.shape == "cross" and kind.shape != "cross":
+        if phrase.shape == "cross" and kind.shape != "cross" and crossed:
             cost += OTHER_SHAPE
         costs.append(cost)
     return min(costs)

@@ -19,7 +19,6 @@ from worlds.world import Frame, Mask, Position, Reading, Sprite, World
 STRAY_MAX = 0.06  # share of the frame that differs and is no piece: more is a collapse
 STRAY_NOTED = 0.35  # of a cell: more, and the layout is called unreadable
 HALO_LEVELS = 3  # what a piece uncovers is repainted where it differs by more
-SPRITE_LEVELS = 10
 
 
 class GridScene:
@@ -31,7 +30,9 @@ class GridScene:
         self._lattice = roles.lattice
         self._state = roles.state
         self._background = background_of(frame, roles)
-        self._player = template_of(frame, self._background, roles.lattice, roles.state.player, roles.player.colour)
+        self._player = template_of(
+            frame, self._background, roles.lattice, roles.state.player, roles.player.colour
+        )
         self._box: Template | None = None
         if roles.box is not None:
             cell = roles.box.cells[0]
@@ -76,7 +77,7 @@ class GridScene:
             top, bottom, left, right = window
             cut = frame[top:bottom, left:right]
             levels = changed_levels(cut, background[top:bottom, left:right])
-            mask = self._template(piece).grown(levels > SPRITE_LEVELS, self._offset(reading, piece, window))
+            mask = self._template(piece).cut(levels, self._offset(reading, piece, window))
             mask &= ~self._others(frame, reading, [piece])[top:bottom, left:right]
             found[piece] = Sprite(cut.copy(), mask, top, left)
         return found
@@ -171,4 +172,3 @@ def _donor(roles: Roles, cell: Cell) -> Cell | None:
         return (rows + cols) % 2, rows + cols
 
     return min(cells, key=apart)
-
