@@ -144,13 +144,13 @@ def nearest(
 
 def _projected(before: Configuration, after: Configuration, places: Configuration) -> float:
     """The fraction of a segment that lies nearest, by the pieces that it moves."""
-    along = square = 0.0
+    forth = square = 0.0
     for piece, (y, x) in before.items():
         down, right = after[piece][0] - y, after[piece][1] - x
         if piece in places:
-            along += (places[piece][0] - y) * down + (places[piece][1] - x) * right
+            forth += (places[piece][0] - y) * down + (places[piece][1] - x) * right
             square += down * down + right * right
-    return along / square if square else 0.0
+    return forth / square if square else 0.0
 
 
 def _between(before: Position, after: Position, fraction: float) -> Position:
@@ -204,7 +204,7 @@ def _known_way(track: _Track, way: float, seen: Sequence[Configuration]) -> Fail
     chain = track.chain
     index = chain.action_at(way)
     rest = track.world.configuration(chain.states[index])
-    ours = matched(rest, chain.path[0] if index == 0 else _at(chain, chain.ends[index - 1]))
+    ours = matched(rest, chain.path[0] if index == 0 else along(chain, chain.ends[index - 1]))
     for kind, path in track.world.alternatives(chain.states[index], chain.actions[index]):
         named = [{ours.get(p, p): position for p, position in waypoint.items()} for waypoint in path]
         full = [{**{ours.get(p, p): q for p, q in rest.items()}, **waypoint} for waypoint in named]
@@ -219,8 +219,8 @@ def _by_direction(
 ) -> FailureKind:
     """Another direction than the path's is a wrong direction; the same one, too far or aside, a wrong target."""
     chain = track.chain
-    ahead = _at(chain, min(chain.length, way + 0.5))
-    behind = _at(chain, max(0.0, way - 0.5))
+    ahead = along(chain, min(chain.length, way + 0.5))
+    behind = along(chain, max(0.0, way - 0.5))
     wanted = (ahead[mover][0] - behind[mover][0], ahead[mover][1] - behind[mover][1])
     gone = max((p[mover] for p in seen), key=lambda place: math.dist(place, origin[mover]))
     went = (gone[0] - origin[mover][0], gone[1] - origin[mover][1])
@@ -232,7 +232,8 @@ def _by_direction(
     return "wrong_target"
 
 
-def _at(chain: Chain, way: float) -> Mapping[str, Position]:
+def along(chain: Chain, way: float) -> Mapping[str, Position]:
+    """Where the pieces are at a length of the path."""
     passed = 0.0
     for before, after in itertools.pairwise(chain.path):
         length = apart(before, after)

@@ -1,0 +1,226 @@
+"""The embedded planner, verifier, router and assessor: plans and judges from pixels alone.
+
+Exact by default, or as fallible in its verdicts as a profile says. It knows the built-in worlds and nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from media.frames import FrameReader
+from orchestrator.records import (
+    Answer,
+    Assessment,
+    Attempt,
+    Confidence,
+    FailureKind,
+    Footage,
+    Plan,
+    Record,
+    Route,
+    Spend,
+    Task,
+    Verdict,
+    View,
+)
+from planners.fallible import Fallibility, err, load_fallibility
+from planners.knowing import Known, Sight, actions_left, named_actions, readable
+from planners.wording import reason_of, suggestion_of
+from worlds.chain import Chain, chain
+from worlds.judging import MOVED, Judgement, judge
+from worlds.world import Frame, Reading, Scene
+
+SLIPS: tuple[FailureKind, ...] = ("no_motion", "scene_collapse", "incomplete", "identity_drift", "first_frame")
+ONE_CALL = Spend(vlm_calls=1)
+R = TypeVar("R", bound=Record)
+
+
+class OracleOptions(Record):
+    """Options of an oracle: `profile` makes its verdicts fallible."""
+
+    profile: Literal["exact", "gemini-2.5-pro", "qwen3.5"] = "exact"
+
+
+class Oracle:
+    """Implements the ports Planner, Verifier, Router and Assessor."""
+
+    def __init__(self, reader: FrameReader | None, fallibility: Fallibility | None = None) -> None:
+        self._sight = Sight(reader)
+        self._fallibility = fallibility
+        self._model = f"oracle ({fallibility.name})" if fallibility else "oracle"
+
+    def accepts(self, task: Task) -> None:
+        """Raise TaskRejected, naming the remedy, if no built-in world reads the task or it has no solution."""
+        self._sight.refuse_unreadable(task)
+
+    def plan(self, task: Task, view: View) -> Answer[Plan]:
+        """Step t < N holds ceil(actions left / steps left) actions, the last step all that remain."""
+        known = self._sight.known(task, view)
+        try:
+            actions = actions_left(known, view.history)
+        except ValueError as error:
+            return self._answer(Plan(task_complete=True, observation=f"no way on: {error}", confidence="low"))
+        if not actions:
+            sure: Confidence = "low" if known.guessed else "high"
+            return self._answer(Plan(task_complete=True, observation=_seen(known), confidence=sure))
+        count = math.ceil(len(actions) / max(1, view.max_steps - view.step + 1))
+        while count > 1 and len(known.world.describe(actions[:count], known.scene.legend)) > view.prompt_chars:
+            count -= 1
+        plan = Plan(
+            observation=_seen(known),
+            remaining_goal=known.world.describe(actions, known.scene.legend),
+            instruction=known.world.describe(actions[:count], known.scene.legend),
+            target_state=known.world.target(known.reading.state, actions[:count], known.scene.legend),
+            estimated_steps_remaining=math.ceil(len(actions) / count),
+            confidence="low" if known.guessed else "high",
+        )
+        return self._answer(plan)
+
+    def verify(
+        self, task: Task, plan: Plan, prompt: str, candidate: Footage, notes: Sequence[str], view: View
+    ) -> Answer[Verdict]:
+        """Judge every frame of the candidate; exact, but for what the profile errs."""
+        known = self._sight.known(task, view)
+        raw = not known.world.parse(plan.instruction)
+        actions = actions_left(known, ()) if raw else named_actions(known, plan.instruction)
+        readings = read_all(known.scene, self._sight.reader.iterate(candidate))
+        if raw and plan.instruction != task.prompt:
+            return self._answer(_not_understood(plan.instruction))
+        if not actions:
+            return self._answer(_not_possible(plan.instruction))
+        way = chain(known.world, known.reading, actions)
+        judged = judge(known.world, way, readings)
+        if raw and not judged.finished and _reached_otherwise(known, readings):
+            verdict = _accepted(known, way, judged, finished=True)
+        elif judged.failure in (None, "incomplete"):
+            verdict = _accepted(known, way, judged, finished=judged.finished)
+            if not judged.finished and view.step == view.max_steps:
+                verdict = _last_step(verdict, known, way, judged)
+        else:
+            verdict = _rejected(known, way, judged)
+        if self._fallibility is not None:
+            verdict = err(verdict, self._fallibility, view.seed, candidate)
+        return self._answer(verdict)
+
+    def route(self, task: Task, plan: Plan, attempts: Sequence[Attempt], view: View) -> Answer[Route]:
+        """Split several actions; regenerate after a slip; fall back where one action fails alike every time."""
+        known = self._sight.known(task, view)
+        actions = named_actions(known, plan.instruction)
+        verdicts = [attempt.verdict for attempt in attempts if attempt.verdict is not None]
+        failures = {verdict.failure for verdict in verdicts}
+        kept = max((verdict.good_fraction for verdict in verdicts), default=0.0)
+        if len(actions) > 1 and view.step < view.max_steps:
+            subs = tuple(known.world.describe([action], known.scene.legend) for action in actions)
+            route = Route(action="split", reason=f"{len(actions)} actions in one prompt", sub_actions=subs)
+        elif len(failures) > 1 or kept > 0.2 or failures & set(SLIPS):
+            told = dict.fromkeys(verdict.suggestion for verdict in verdicts if verdict.suggestion)
+            route = Route(action="regenerate", reason="the execution slips", suggestion=" ".join(told))
+        else:
+            route = Route(action="fallback", reason="one action that fails alike every time")
+        return self._answer(route)
+
+    def assess(self, task: Task, view: View) -> Answer[Assessment]:
+        """Complete if the last frame, read against the first picture, is the goal at rest."""
+        known = self._sight.known(task, view)
+        if known.guessed:
+            return self._answer(Assessment(task_complete=False, reason="the last frame cannot be read"))
+        if not known.world.goal(known.reading.state):
+            return self._answer(Assessment(task_complete=False, reason="the last frame is not the goal"))
+        if known.reading.moving:
+            return self._answer(Assessment(task_complete=False, reason="a piece has not come to rest"))
+        return self._answer(Assessment(task_complete=True, reason="the last frame shows the goal"))
+
+    def _answer(self, value: R) -> Answer[R]:
+        return Answer(value=value, spend=ONE_CALL, model=self._model)
+
+
+def read_all(scene: Scene, frames: Any) -> list[Reading | None]:
+    """A reading of every frame; a frame that equals the one before it is not read again."""
+    readings: list[Reading | None] = []
+    before: Frame | None = None
+    for frame in frames:
+        again = before is not None and np.array_equal(frame, before)
+        readings.append(readings[-1] if again else readable(scene, frame))
+        before = frame
+    return readings
+
+
+def _seen(known: Known) -> str:
+    told = f"A {known.world.name.replace('_', ' ')}"
+    if known.guessed:
+        return f"{told}; this frame cannot be read, so this goes by the last state known."
+    way = ", one is under way" if known.reading.moving else ""
+    return f"{told}; every piece is seen{way}."
+
+
+def _not_understood(instruction: str) -> Verdict:
+    return Verdict(
+        decision="unclear",
+        confidence="low",
+        reason=f"the oracle cannot read the instruction: {instruction[:120]}",
+    )
+
+
+def _not_possible(instruction: str) -> Verdict:
+    return Verdict(decision="reject", failure="other", reason=f"not possible from here: {instruction[:120]}")
+
+
+def _accepted(known: Known, way: Chain, judged: Judgement, *, finished: bool) -> Verdict:
+    return Verdict(
+        decision="accept",
+        progress="complete" if finished else "partial",
+        confidence="high",
+        reason=reason_of(known, way, None, judged),
+        good_fraction=1.0,
+    )
+
+
+def _last_step(verdict: Verdict, known: Known, way: Chain, judged: Judgement) -> Verdict:
+    """On the last step, right but unfinished is not enough: all of it is kept and the rest asked for."""
+    suggestion = suggestion_of(known, way, "incomplete", judged)
+    update = {"decision": "reject", "failure": "incomplete", "suggestion": suggestion}
+    return verdict.model_copy(update=update)
+
+
+def _rejected(known: Known, way: Chain, judged: Judgement) -> Verdict:
+    failure = judged.failure or "other"
+    confidence: Confidence = "high"
+    return Verdict(
+        decision="reject",
+        progress="partial" if judged.way >= MOVED else "none",
+        confidence=confidence,
+        failure=failure,
+        reason=reason_of(known, way, failure, judged),
+        suggestion=suggestion_of(known, way, failure, judged),
+        good_fraction=judged.good_fraction,
+    )
+
+
+def _reached_otherwise(known: Known, readings: Sequence[Reading | None]) -> bool:
+    """Whether a one-shot clip is at the goal by another way, on which nothing was ever where it must not be."""
+    seen = [reading for reading in readings if reading is not None]
+    if not seen or readings[-1] is None or readings[-1].moving or not known.world.goal(readings[-1].state):
+        return False
+    calm = all(_apart(a, b) <= 1.25 for a, b in itertools.pairwise(seen))
+    return calm and not any(known.world.forbidden(reading.state, reading.configuration) for reading in seen)
+
+
+def _apart(one: Reading, other: Reading) -> float:
+    places = other.configuration
+    return max((math.dist(at, places[p]) for p, at in one.configuration.items() if p in places), default=0.0)
+
+
+def build(options: OracleOptions, reader: FrameReader | None) -> Oracle:
+    """An oracle, exact or of a profile. Raises BackendMisconfigured."""
+    exact = options.profile == "exact"
+    return Oracle(reader, None if exact else load_fallibility(options.profile))
+
+
+def figures(options: OracleOptions) -> dict[str, Any]:
+    """The profile's figures."""
+    return {} if options.profile == "exact" else load_fallibility(options.profile).model_dump(mode="json")
