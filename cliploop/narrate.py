@@ -19,6 +19,7 @@ from orchestrator.records import (
     Check,
     Outcome,
     Plan,
+    Prefix,
     Record,
     Rendered,
     Route,
@@ -31,7 +32,7 @@ from orchestrator.records import (
 
 Tone = Literal["plain", "head", "good", "bad", "note", "quiet"]
 _KEY = re.compile(
-    r"(?:(gate|step|final)(?:/(\d+))?)(?:/attempt/(\d+))?/(plan|clip|check|verdict|route|assessment|video)"
+    r"(?:(gate|step|final)(?:/(\d+))?)(?:/attempt/(\d+))?/(plan|clip|check|verdict|cut|best|route|assessment|video)"
 )
 
 
@@ -72,6 +73,8 @@ class Where:
             "clip": f"{place}: rendering",
             "check": f"{place}: checking",
             "verdict": f"{place}: verifying",
+            "cut": f"{place}: keeping what is good",
+            "best": f"step {self.step}: keeping the best",
             "route": f"step {self.step}: routing",
             "assessment": "assessing the last frame",
             "video": "encoding the video",
@@ -181,13 +184,18 @@ STATUS_WORDS = {
 }
 
 
-def trajectory_lines(trajectory: Trajectory) -> Iterator[Line]:
-    """The whole story."""
+def story(trajectory: Trajectory) -> Iterator[Line]:
+    """All steps and the final judgement, without the end."""
     steps = ([trajectory.gate] if trajectory.gate else []) + list(trajectory.steps)
     for step in steps:
         yield from step_lines(step, trajectory.policy.max_steps)
     if trajectory.assessment is not None:
         yield assessment_line(trajectory.assessment)
+
+
+def trajectory_lines(trajectory: Trajectory) -> Iterator[Line]:
+    """The whole story, and how it ended."""
+    yield from story(trajectory)
     if trajectory.outcome is not None:
         yield from outcome_lines(trajectory.outcome, trajectory.spend)
 
@@ -197,7 +205,7 @@ class Narrator:
 
     def __init__(self, max_steps: int) -> None:
         self._max_steps = max_steps
-        self._clip = ""
+        self._clip = self._kept = ""
         self._headed: set[tuple[str, int]] = set()
         self.spend = Spend()
 
@@ -225,7 +233,8 @@ class Narrator:
             content = answer.value
         if isinstance(content, Rendered):
             self.spend = self.spend + content.spend
-            self._clip = f", {content.clip.num_frames} frames"
+            self._clip = f", {content.clip.num_frames} frames{self._kept}"
+            self._kept = ""
         yield from self._lines(where, content)
 
     def _lines(self, where: Where, content: Any) -> Iterator[Line]:
@@ -240,6 +249,10 @@ class Narrator:
                 yield verdict_line(where.attempt, verdict, self._clip)
             case Route():
                 yield from route_lines(content)
+            case Prefix() if where.what == "cut":
+                self._kept = f" after {content.footage.num_frames} kept"
+            case Prefix():
+                yield Line(STATUS_WORDS["best_effort"], "note", 1)
             case Assessment():
                 yield assessment_line(content)
             case _:

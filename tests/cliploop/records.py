@@ -95,6 +95,10 @@ def reject(reason: str = "it went left") -> Verdict:
     )
 
 
+def prefix() -> Prefix:
+    return Prefix(footage=Footage(segments=(Segment(mezzanine=KEY, first=0, stop=12, fps=16),)), last_frame=KEY)
+
+
 def accept() -> Verdict:
     return Verdict(decision="accept", progress="complete")
 

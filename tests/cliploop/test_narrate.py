@@ -26,6 +26,7 @@ def test_entries_become_a_story() -> None:
         ("step/1/plan", {}, records.plan()),
         ("step/1/attempt/1/clip", shown, records.rendered()),
         ("step/1/attempt/1/verdict", {}, answer(records.reject())),
+        ("step/1/attempt/1/cut", {}, records.prefix()),
         ("step/1/attempt/2/clip", shown, records.rendered()),
         ("step/1/attempt/2/check", {}, records.quick_reject()),
         ("step/1/route", {}, answer(Route(action="split", reason="two moves", sub_actions=("one", "two")))),
@@ -36,7 +37,7 @@ def test_entries_become_a_story() -> None:
     assert lines == [
         "Step 1 of 3: The circle moves right.",
         "  attempt 1, 49 frames: rejected, wrong_direction (good to 25 %) - it went left",
-        "  attempt 2, 49 frames: rejected, no_motion (good to 0 %) - nothing moved",
+        "  attempt 2, 49 frames after 12 kept: rejected, no_motion (good to 0 %) - nothing moved",
         "  all attempts rejected; split - two moves",
         "    one",
         "    two",
@@ -95,4 +96,4 @@ def test_keys_say_what_is_under_way() -> None:
         assert where is not None
         assert where.doing == words
     assert Where.of("step/2/plan/try/1") is None
-    assert Where.of("step/2/attempt/1/cut") is None
+    assert Where.of("step/2/attempt/1/clip/token/1") is None

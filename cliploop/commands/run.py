@@ -1,0 +1,182 @@
+"""`cliploop run`: from options to a job, through the loop, to files and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from cliploop.commands.boundary import guarded
+from cliploop.commands.dry_run import show_estimate
+from cliploop.commands.inputs import Asked, read_picture, read_prompt
+from cliploop.commands.report import Report
+from cliploop.compose import Composition, Wanted
+from cliploop.live import RunView, surface
+from cliploop.local import LocalJob, SystemClock, play, slug
+from cliploop.narrate import Line, story
+from cliploop.terminal import Terminal, one_line
+from media.uploads import Upload, normalise
+from orchestrator.errors import TaskRejected
+from orchestrator.loop import refuse_unplayable
+from orchestrator.records import Task
+from storage.artifacts import MemoryArtifacts
+
+FLAGS = ("fresh", "dry_run")
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """The options of `cliploop run`, as given; None = not given."""
+
+    image: str | None = None
+    prompt: str | None = None
+    world: str | None = None
+    difficulty: str = "medium"
+    output: str | None = None
+    preset: str | None = None
+    generator: str | None = None
+    planner: str | None = None
+    verifier: str | None = None
+    strategy: str | None = None
+    gate: str | None = None
+    seed: int | None = None
+    max_steps: int | None = None
+    max_attempts: int | None = None
+    budget: str | None = None
+    fresh: bool = False
+    dry_run: bool = False
+    config: Path | None = None
+
+    def again(self) -> str:
+        """The command that goes on: every option that was given, but for --fresh."""
+        words = ["cliploop", "run"]
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name in FLAGS or value is None or (option.name == "difficulty" and self.world is None):
+                continue
+            words += ["-o" if option.name == "output" else f"--{option.name.replace('_', '-')}", str(value)]
+        return shlex.join(words)
+
+    def wanted(self) -> Wanted:
+        """What it chooses of backends, strategy and limits."""
+        return Wanted(
+            preset=self.preset,
+            generator=self.generator,
+            planner=self.planner,
+            verifier=self.verifier,
+            strategy=self.strategy,
+            gate=self.gate,
+            seed=self.seed,
+            max_steps=self.max_steps,
+            max_attempts=self.max_attempts,
+            budget=self.budget,
+        )
+
+
+def run_command(request: RunRequest, terminal: Terminal) -> int:
+    """Run, resume or show one job. Returns the exit code."""
+    return guarded(terminal, lambda: _run(request, terminal))
+
+
+def _run(request: RunRequest, terminal: Terminal) -> int:
+    if request.output is not None and not request.output.strip():
+        raise TaskRejected("-o is empty; name a folder, or leave it out", reason="usage")
+    composition = Composition.read(request.config, os.environ, Path())
+    asked = _asked(request)
+    upload = normalise(asked.picture, name=asked.name)
+    job = admitted(composition, request.wanted(), asked, upload)
+    folder = Path(request.output) if request.output else Path("out") / f"{job.slug}-{job.id}"
+    if request.dry_run:
+        return show_estimate(job, folder, upload.notes, terminal)
+    for note in upload.notes:
+        terminal.say(f"Picture: {one_line(note)}")
+    report = _play(composition, job, folder, request, terminal)
+    terminal.result(report.json())
+    return report.exit_code
+
+
+def _asked(request: RunRequest) -> Asked:
+    """The picture and the prompt, from files or from a world. Raises TaskRejected."""
+    if request.world is not None:
+        if request.image is not None or request.prompt is not None:
+            raise TaskRejected(
+                "--world makes its own picture and prompt; leave out --image and --prompt", reason="usage"
+            )
+        from cliploop.commands.samples import sampled
+
+        return sampled(request.world, request.difficulty, request.seed or 0)
+    if request.image is None or request.prompt is None:
+        missing = " and ".join(
+            name for name, value in (("--image", request.image), ("--prompt", request.prompt)) if value is None
+        )
+        raise TaskRejected(
+            f"{missing} is missing; name it, or try a procedural task with --world maze", reason="usage"
+        )
+    picture = read_picture(request.image)
+    prompt = read_prompt(request.prompt)
+    return Asked(picture=picture, prompt=prompt, name=request.image, slug=slug(prompt))
+
+
+def admitted(composition: Composition, wanted: Wanted, asked: Asked, upload: Upload) -> LocalJob:
+    """The job, if it could run: limits, and whether the planner can read the task. Nothing is written."""
+    memory = MemoryArtifacts()
+    task = Task(prompt=asked.prompt, picture=memory.put(upload.png, ".png"), size=upload.size)
+    policy = composition.policy(wanted, upload.size)
+    refuse_unplayable(task, policy)
+    composition.ports(policy, memory, clock=SystemClock()).planner.accepts(task)
+    return LocalJob(task=task, policy=policy, png=upload.png, slug=asked.slug)
+
+
+def _play(
+    composition: Composition, job: LocalJob, folder: Path, request: RunRequest, terminal: Terminal
+) -> Report:
+    shown = surface(terminal)
+    try:
+        with interruptible() as stopped:
+            view = RunView(shown, job.policy.max_steps)
+            shown.show([Line(f"Job {job.id} in {one_line(str(folder))}", "quiet")])
+            ending = play(
+                job,
+                folder,
+                fresh=request.fresh,
+                make_ports=lambda artifacts: composition.ports(
+                    job.policy, artifacts, clock=SystemClock(), progress=view.progress, cancelled=stopped.is_set
+                ),
+                watcher=view,
+            )
+        report = Report(ending, job.id, folder, request.again())
+        if ending.recalled and ending.trajectory is not None:
+            shown.show(story(ending.trajectory))
+        shown.show(report.lines())
+        return report
+    finally:
+        shown.close()
+
+
+@contextlib.contextmanager
+def interruptible() -> Generator[threading.Event]:
+    """Within the block SIGINT, SIGTERM and SIGHUP stop the job: KeyboardInterrupt, and the flag for renderers.
+
+    The flag covers the moment when Python swallows the exception (in a finaliser): the next effect stops.
+    """
+    stopped = threading.Event()
+
+    def stop(_number: int, _frame: object) -> None:
+        stopped.set()
+        raise KeyboardInterrupt
+
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

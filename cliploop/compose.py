@@ -1,0 +1,224 @@
+"""The one place that picks concrete backends: names -> catalogs -> a frozen policy and ports.
+
+A name is one of a catalog's own (`simulated`, `oracle`), or one that `cliploop.toml` defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from cliploop import settings as configured
+from cliploop.budgets import parse_budget
+from cliploop.choosing import Chosen, Wanted, choose
+from cliploop.settings import Backend, Settings, SettingsUnusable, suggest
+from generators import catalog as generators
+from media.canvas import choose as choose_canvas
+from media.editor import VideoEditor
+from media.encode import encoder_version
+from media.frames import FrameReader
+from orchestrator.errors import BackendMisconfigured
+from orchestrator.loop import STRATEGIES
+from orchestrator.ports import Artifacts, Clock, Generator, Ports
+from orchestrator.records import Policy, Size
+from planners import catalog as planners
+from storage.digest import digest
+
+MODEL_ROLES = ("planner", "verifier", "router", "assessor")
+LATER_STRATEGIES = ("pass@4", "preplan", "videotpo")
+POLICY_KEYS = (
+    *("strategy", "max_steps", "max_attempts", "seed", "gate", "first_step_seconds", "step_seconds"),
+    *("denoising_steps", "guidance", "vlm_temperature", "submit_unknown", "allow_unchainable"),
+    "deliver_long_side_max",
+)
+# Types that DESIGN.md names and this version does not have, and the extra that each comes with.
+LATER_GENERATORS = {
+    "wan": "wan",
+    "cosmos": "wan",
+    "diffusers_i2v": "wan",
+    "veo": "gemini",
+    "openai_videos": "openai",
+}
+LATER_MODELS = {"gemini": "gemini", "openai_compatible": "openai", "single": "gemini", "htv": "gemini"}
+BOUNDS = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}", "literal_error": "{expected}"}
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A name, the catalog entry behind it, and the options that were given for it."""
+
+    role: str
+    name: str
+    type: str
+    given: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Settings, resolved against the catalogs on demand."""
+
+    settings: Settings
+
+    @classmethod
+    def read(cls, config: Path | None, environ: Mapping[str, str], folder: Path) -> Composition:
+        """From file and environment. Raises BackendMisconfigured."""
+        try:
+            return cls(configured.read(config, environ, folder))
+        except SettingsUnusable as error:
+            raise BackendMisconfigured(str(error)) from None
+
+    def policy(self, wanted: Wanted, size: Size) -> Policy:
+        """The frozen policy of a job on a picture of this size.
+
+        Raises BackendMisconfigured for unknown names and values out of range, TaskRejected for a budget.
+        """
+        chosen = choose(self.settings, wanted)
+        _refuse_strategy(chosen["strategy"])
+        roles = _roles(chosen)
+        resolved = {role: self._resolve(role, said) for role, said in roles.items()}
+        generator = self.generator(resolved["generator"].name)
+        values: dict[str, Any] = {key: chosen[key].value for key in POLICY_KEYS if key in chosen}
+        if "budget" in chosen:
+            values["budget"] = parse_budget(chosen["budget"].value, chosen["budget"].where)
+        values["fps"] = chosen["fps"].value if "fps" in chosen else generator.capabilities.fps
+        try:
+            return Policy(
+                **{role: said.value for role, said in roles.items()},
+                **values,
+                generator_options=_options(resolved["generator"]),
+                capabilities=generator.capabilities,
+                canvas=choose_canvas(size, generator.capabilities),
+                encoder=encoder_version(),
+                backends_digest=digest({role: _content(backend) for role, backend in resolved.items()}),
+            )
+        except ValidationError as error:
+            raise _out_of_range(error, chosen) from None
+
+    def ports(
+        self,
+        policy: Policy,
+        artifacts: Artifacts,
+        *,
+        clock: Clock,
+        progress: Callable[[str, float], None] = lambda _key, _fraction: None,
+        cancelled: Callable[[], bool] = lambda: False,
+        scratch: Path | None = None,
+    ) -> Ports:
+        """Build what the policy names, over these artifacts. Raises BackendMisconfigured."""
+        reader = FrameReader(artifacts)
+        names = {getattr(policy, role): role for role in MODEL_ROLES}
+        models = {name: self._model(role, name, reader) for name, role in names.items()}
+        return Ports(
+            planner=models[policy.planner],
+            verifier=models[policy.verifier],
+            router=models[policy.router],
+            assessor=models[policy.assessor],
+            generator=self.generator(policy.generator, reader),
+            editor=VideoEditor(artifacts, reader, scratch=scratch),
+            clock=clock,
+            progress=progress,
+            cancelled=cancelled,
+        )
+
+    def generator(self, name: str, reader: FrameReader | None = None) -> Generator:
+        """Build the generator of that name; without a reader only to ask what it can do."""
+        found = self._resolve("generator", Chosen(name, f"generator {name!r}"))
+        return generators.build(found.type, found.given, reader)
+
+    def generator_names(self) -> dict[str, str]:
+        """Every name that --generator takes, with its type."""
+        own = {name: name for name in generators.GENERATORS}
+        return {**own, **{name: backend.type or "" for name, backend in self.settings.generators.items()}}
+
+    def _model(self, role: str, name: str, reader: FrameReader) -> Any:
+        found = self._resolve(role, Chosen(name, f"{role} {name!r}"))
+        return planners.build(found.type, found.given, reader)
+
+    def _resolve(self, role: str, said: Chosen) -> Resolved:
+        """The entry behind a name: the file's own definition first, then the catalog."""
+        section = {"generator": "generators", "verifier": "verifiers"}.get(role, "planners")
+        defined: Mapping[str, Backend] = getattr(self.settings, section)
+        catalog = generators.GENERATORS if role == "generator" else planners.PLANNERS
+        name = str(said.value)
+        if name in defined:
+            kind, given = self._defined(section, name, defined[name])
+            if kind not in catalog:
+                raise self._unknown_type(section, name, kind, catalog)
+            self._check_options(section, name, kind, given)
+            return Resolved(role, name, kind, given)
+        if name not in catalog:
+            known = {*defined, *catalog}
+            raise BackendMisconfigured(f"{said.where}: no {role} {name!r}{suggest(name, known)}")
+        return Resolved(role, name, name, {})
+
+    def _check_options(self, section: str, name: str, kind: str, given: Mapping[str, Any]) -> None:
+        try:
+            (generators if section == "generators" else planners).options(kind, given)
+        except BackendMisconfigured as error:
+            raise BackendMisconfigured(f"{self.settings.where(section, name)}: {error}") from None
+
+    def _defined(self, section: str, name: str, backend: Backend) -> tuple[str, dict[str, Any]]:
+        """Type and options of an entry; one that names a VLM has the VLM's, refined by its own."""
+        if backend.vlm is None:
+            return backend.type or "", backend.options
+        if backend.vlm not in self.settings.vlms:
+            where = self.settings.where(section, name, "vlm")
+            raise BackendMisconfigured(
+                f"{where}: no VLM {backend.vlm!r}{suggest(backend.vlm, self.settings.vlms)}"
+            )
+        vlm = self.settings.vlms[backend.vlm]
+        return vlm.type or "", {**vlm.options, **backend.options}
+
+    def _unknown_type(
+        self, section: str, name: str, kind: str, catalog: Mapping[str, Any]
+    ) -> BackendMisconfigured:
+        where = self.settings.where(section, name, "type")
+        later = LATER_GENERATORS if section == "generators" else LATER_MODELS
+        if kind in later:
+            remedy = f"it comes with pip install 'cliploop[{later[kind]}]'; until then use {', '.join(catalog)}"
+            return BackendMisconfigured(f"{where}: type {kind!r} is not in this version, {remedy}")
+        return BackendMisconfigured(f"{where}: unknown type {kind!r}{suggest(kind, {*catalog, *later})}")
+
+
+def _roles(chosen: Mapping[str, Chosen]) -> dict[str, Chosen]:
+    """Generator, planner, verifier; the planner serves as router and assessor unless those are named."""
+    roles = {role: chosen[role] for role in ("generator", "planner", "verifier")}
+    return {**roles, **{role: chosen.get(role, chosen["planner"]) for role in ("router", "assessor")}}
+
+
+def _options(backend: Resolved) -> dict[str, Any]:
+    """The checked options of an entry, defaults included. Raises BackendMisconfigured."""
+    catalog = generators if backend.role == "generator" else planners
+    return catalog.options(backend.type, backend.given).model_dump(mode="json")
+
+
+def _content(backend: Resolved) -> dict[str, Any]:
+    """What decides how a backend behaves: its type, its options, and the files that these name."""
+    catalog = generators if backend.role == "generator" else planners
+    return catalog.content(backend.type, backend.given)
+
+
+def _refuse_strategy(chosen: Chosen) -> None:
+    if chosen.value in LATER_STRATEGIES:
+        known = ", ".join(sorted(STRATEGIES))
+        raise BackendMisconfigured(
+            f"{chosen.where}: strategy {chosen.value!r} is not built yet; choose one of {known}"
+        )
+    if chosen.value not in STRATEGIES:
+        raise BackendMisconfigured(
+            f"{chosen.where}: no strategy {chosen.value!r}{suggest(chosen.value, STRATEGIES)}"
+        )
+
+
+def _out_of_range(error: ValidationError, chosen: Mapping[str, Chosen]) -> BackendMisconfigured:
+    """`--max-steps must be at least 1 (got 0)`."""
+    first = error.errors()[0]
+    key = str(first["loc"][0])
+    limits = {name: str(limit) for name, limit in first.get("ctx", {}).items()}
+    wanted = BOUNDS.get(first["type"], first["msg"]).format_map(limits)
+    where = chosen[key].where if key in chosen else key
+    return BackendMisconfigured(f"{where} must be {wanted} (got {first['input']!r})")

@@ -1,0 +1,172 @@
+"""The command line: bad input is one line with its remedy, exit 2, and nothing is left behind."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cliploop.commandline import DATA, PICTURE, PROMPT, TASK, child, command
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    folder = tmp_path / "cwd"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Its one line; with --json the same words in one object. Nothing is left behind."""
+    said = command(capsys, *words)
+    assert said.code == 2
+    assert said.out == ""
+    lines = said.err.splitlines()
+    assert len(lines) == 1, said.err
+    assert lines[0].startswith("cliploop: ")
+    assert "Traceback" not in said.err
+    told = command(capsys, *words, "--json")
+    assert told.code == told.json["exit_code"] == 2
+    assert told.json["ok"] is False
+    assert told.json["error"]["message"]
+    assert list(Path().iterdir()) == []
+    return lines[0]
+
+
+HOSTILE_PICTURES = {
+    "one_pixel.png": "pixel",
+    "banner_3000x60.png": "",
+    "truncated.png": "damaged",
+    "text_named.png": "not a picture",
+    "zero_bytes.png": "empty",
+    "bomb_20000x20000.png": "pixels",
+    "vector.svg": "not a picture",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_PICTURES)
+def test_a_hostile_picture_is_refused(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    line = refused(capsys, "run", "--image", str(DATA / "images" / name), "--prompt", PROMPT)
+    assert HOSTILE_PICTURES[name] in line
+    assert name in line
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--image", "missing.png", "--prompt", "Go."), ("--image missing.png", "no such file")),
+        (("--image", ".", "--prompt", "Go."), ("a folder", "name a picture")),
+        (("--image", PICTURE, "--prompt", ""), ("--prompt is empty",)),
+        (("--image", PICTURE, "--prompt", "  "), ("--prompt is empty",)),
+        (("--image", PICTURE, "--prompt", "prompts/none.txt"), ("prompts/none.txt", "no such file")),
+        (("--image", PICTURE), ("--prompt is missing",)),
+        ((), ("--image and --prompt is missing", "--world")),
+        ((*TASK, "--world", "maze"), ("--world makes its own",)),
+        (("--world", "mase"), ("no world 'mase'", "did you mean 'maze'")),
+        (("--world", "maze", "--difficulty", "hrad"), ("did you mean 'hard'",)),
+        (("--world", "maze", "--seed", "-1"), ("negative",)),
+        ((*TASK, "--generator", "simulatd"), ("did you mean 'simulated'",)),
+        ((*TASK, "--planner", "oracel"), ("did you mean 'oracle'",)),
+        ((*TASK, "--verifier", "nobody"), ("no verifier 'nobody'",)),
+        ((*TASK, "--preset", "quality"), ("no preset 'quality'", "cliploop.toml")),
+        ((*TASK, "--strategy", "colabvr"), ("did you mean 'collabvr'",)),
+        ((*TASK, "--strategy", "pass@4"), ("pass@4", "not built yet", "collabvr")),
+        ((*TASK, "--gate", "double"), ("--gate", "single_shot")),
+        ((*TASK, "--budget", "usd=-1"), ("--budget", "negative")),
+        ((*TASK, "--budget", "usd=nan"), ("--budget", "no limit")),
+        ((*TASK, "--budget", "cents=1"), ("--budget", "unknown budget 'cents'")),
+        ((*TASK, "--budget", "60"), ("--budget", "video_seconds=60")),
+        ((*TASK, "--max-steps", "0"), ("--max-steps", "at least 1", "0")),
+        ((*TASK, "--max-steps", "-3"), ("--max-steps", "at least 1")),
+        ((*TASK, "--max-attempts", "0"), ("--max-attempts", "at least 1")),
+        ((*TASK, "--max-steps", "three"), ("--max-steps", "integer")),
+        ((*TASK, "--seed", "-1"), ("--seed", "at least 0")),
+        ((*TASK, "--config", "none.toml"), ("none.toml", "no such file", "--config")),
+        ((*TASK, "--bogus"), ("No such option", "run --help")),
+        ((*TASK, "-o", ""), ("-o is empty",)),
+    ],
+)
+def test_bad_usage_is_one_line_with_its_remedy(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    line = refused(capsys, "run", *words)
+    for part in says:
+        assert part in line
+
+
+def test_a_prompt_over_the_limit_names_both_lengths(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "long.txt"
+    file.write_text("word " * 20_000)
+    line = refused(capsys, "run", "--image", PICTURE, "--prompt", str(file))
+    assert "99999 characters" in line
+    assert re.search(r"at most \d+", line)
+
+
+def test_a_picture_that_no_world_can_read_names_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    photo = str(DATA / "images" / "odd_641x481.png")
+    line = refused(capsys, "run", "--image", photo, "--prompt", "The red circle moves to the green square.")
+    assert "--planner" in line or "cliploop.toml" in line
+
+
+def test_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\x1b" not in refused(capsys, "run", "--image", "\x1b[2J.png", "--prompt", "x")
+    assert "\x1b" not in refused(capsys, "run", *TASK, "--generator", "\x1b[31m[red]x[/red]")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("worlds", "sample", "mase"),
+        ("worlds", "sample", "maze", "--count", "0"),
+        ("worlds", "verify", "maze", "--seeds", "0"),
+        ("trajectory", "show", "nowhere"),
+        ("trajectory", "show", ""),
+        ("generators", "check", "simulatd"),
+        ("worlds",),
+        ("nonsense",),
+    ],
+)
+def test_other_commands_refuse_in_the_same_way(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    refused(capsys, *words)
+
+
+def test_a_broken_settings_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cliploop.toml").write_text("[generators.fast]\ntype = 'wan'\n")
+    said = command(capsys, "run", *TASK, "--generator", "fast")
+    assert said.code == 2
+    assert "cliploop.toml: [generators.fast] type" in said.err
+    assert "'wan'" in said.err
+    Path("cliploop.toml").write_text("[defaults]\ngenerater = 'x'\n")
+    said = command(capsys, "run", *TASK)
+    assert said.code == 2
+    assert "did you mean 'generator'" in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_help_is_quick_and_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    said = command(capsys, "run", "--help")
+    assert said.code == 0
+    assert "Examples" in said.out
+    assert "Exit codes" in said.out
+    assert command(capsys).code == 0
+
+
+def test_help_starts_without_heavy_imports(tmp_path: Path) -> None:
+    started = time.monotonic()
+    said = child("--help", cwd=tmp_path)
+    took = time.monotonic() - started
+    assert said.code == 0
+    assert "run" in said.out
+    assert took < 3.0  # measured 0.3 s alone; the suite runs on busy machines
+    heavy = ("numpy", "pydantic", "sqlalchemy", "av")
+    program = f"import sys, cliploop.cli; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "[]"
