@@ -21,6 +21,9 @@ from worlds.world import Frame
 ALIKE_LEVELS = 30.0  # two cells whose most different places differ by less are one kind
 TWIN_CONTRAST = 0.03
 RIM_AREA = 0.15
+FILLING_AREA = 0.4
+SMALL_PITCH_PX = 20
+MOTTLED_AREA = 0.1
 MIXED_LEVELS = 40.0
 FINE = 32  # samples per cell and axis for shapes
 CONTENT_AREA_MIN = 0.025  # of the cell; less is noise or a line's rim
@@ -87,7 +90,8 @@ def _unmixed(kind: Kind, bare: list[RGB]) -> Kind:
         return kind
     if kind.area < RIM_AREA:
         return replace(kind, piece=None, shape="", area=0.0, second=None)
-    if kind.shape == "square" and min(_off_line(kind.tile, kind.piece, tile) for tile in bare) < MIXED_LEVELS:
+    filling = kind.shape == "square" and kind.area > FILLING_AREA
+    if filling or min(_off_line(kind.tile, kind.piece, tile) for tile in bare) < MIXED_LEVELS and kind.shape == "square":
         return replace(kind, tile=kind.piece, piece=None, shape="", area=0.0, second=None)
     return kind
 
@@ -113,14 +117,14 @@ def _merged(kinds: list[Kind], pitch: float) -> list[Kind]:
 
 
 def _twins(a: Kind, b: Kind, pitch: float) -> bool:
+    tiles = contrast(a.tile, b.tile)
     if a.piece is None or b.piece is None:
-        return a.piece is b.piece and contrast(a.tile, b.tile) < TWIN_CONTRAST
-    if contrast(a.tile, b.tile) > 2 * TWIN_CONTRAST:
+        mottled = pitch < SMALL_PITCH_PX and max(a.area, b.area) < MOTTLED_AREA
+        return tiles < (2 * TWIN_CONTRAST if mottled else TWIN_CONTRAST) and (a.piece is b.piece or mottled)
+    if tiles > 2 * TWIN_CONTRAST or contrast(a.piece, b.piece) > TWIN_CONTRAST:
         return False
-    alike = a.shape == b.shape or pitch < 20
-    return (
-        alike and contrast(a.piece, b.piece) < TWIN_CONTRAST and abs(a.area - b.area) < 0.25 * max(a.area, b.area)
-    )
+    slack = 0.25 if a.shape == b.shape or pitch < SMALL_PITCH_PX else 0.12
+    return abs(a.area - b.area) < slack * max(a.area, b.area)
 
 
 def _groups(patches: npt.NDArray[np.float32]) -> list[list[int]]:
@@ -150,6 +154,7 @@ def _describe(frame: Frame, lattice: Lattice, cells: Sequence[Cell], tiles: npt.
     mask = gap > max(CONTENT_LEVELS, 0.4 * float(np.percentile(gap[3:-3, 3:-3], 98)))
     margin = max(1, int(np.ceil(1.2 / lattice.pitch * FINE)))
     mask[:margin], mask[-margin:], mask[:, :margin], mask[:, -margin:] = False, False, False, False
+    _without_lines(mask, margin)
     if _is_rim(mask):
         inner = ~mask
         inner[:margin], inner[-margin:], inner[:, :margin], inner[:, -margin:] = False, False, False, False
@@ -161,6 +166,15 @@ def _describe(frame: Frame, lattice: Lattice, cells: Sequence[Cell], tiles: npt.
         return Kind(tuple(cells), _rgb(tile))
     piece, second = _colours(fine[mask])
     return Kind(tuple(cells), _rgb(tile), piece, shape_of(mask), area, second)
+
+
+def _without_lines(mask: npt.NDArray[np.bool_], margin: int) -> None:
+    """Clear grid lines that reach into the cell: full at its side, gone two samples further in."""
+    for _ in range(4):
+        mask = np.rot90(mask)
+        side, further = mask[margin], mask[margin + 2]
+        if side.mean() > 0.6 and further.mean() < 0.5 * side.mean():
+            mask[: margin + 2] = False
 
 
 def _is_rim(mask: npt.NDArray[np.bool_]) -> bool:

@@ -68,15 +68,20 @@ def find_cells(frame: Frame) -> Cells | None:
 
 def _profile(picture: Floats, axis: int) -> Floats:
     """Strength of straight edges across the picture at every coordinate of an axis, (H,) or (W,)."""
-    along = 1 - axis
-    smooth = ndimage.uniform_filter1d(picture, max(3, picture.shape[along] // 32), axis=along)
-    steps = np.abs(np.diff(smooth, axis=axis)).max(axis=2)
+    turned = picture if axis == 1 else picture.transpose(1, 0, 2)
+    band = max(3, turned.shape[0] // 32)  # bands of so many pixels are averaged along the edge
+    bands = turned[: len(turned) // band * band].reshape(-1, band, turned.shape[1], 3).mean(axis=1)
+    steps = _widest(np.diff(bands, axis=1))
     steps = np.minimum(np.where(steps < EDGE_LEVELS, 0, steps), EDGE_LEVELS_MAX)
-    profile = np.square(steps).mean(
-        axis=along
-    )  # squared: an edge that stays on one line counts more than a round one
+    profile = np.square(steps).mean(axis=0)  # squared: an edge that stays on one line counts more than a round one
     profile = np.concatenate([[0.0], profile])  # entry x: the edge between pixels x − 1 and x
     return np.maximum(profile - np.median(profile), 0).astype(np.float32)
+
+
+def _widest(differences: Floats) -> Floats:
+    """Largest absolute value over the last axis, the three channels."""
+    gap = np.abs(differences)
+    return np.maximum(np.maximum(gap[..., 0], gap[..., 1]), gap[..., 2])
 
 
 def _pitches(down: Floats, right: Floats) -> list[float]:
@@ -166,9 +171,9 @@ def sample_cells(picture: Floats, lattice: Lattice) -> Cells:
         [patches[:, ys][:, :, xs].reshape(-1, 4, 3) for ys in (near, far) for xs in (near, far)], axis=1
     )
     tiles = _most_common(quads.reshape(-1, 16, 3))
-    apart = np.abs(quads - tiles[:, np.newaxis, np.newaxis]).max(axis=3)  # (n, 4 corners, 4 samples)
+    apart = _widest(quads - tiles[:, np.newaxis, np.newaxis])  # (n, 4 corners, 4 samples)
     agree = apart.min(axis=2) < CORNER_LEVELS
-    content = np.abs(patches - tiles[:, np.newaxis, np.newaxis]).max(axis=3) > CONTENT_LEVELS
+    content = _widest(patches - tiles[:, np.newaxis, np.newaxis]) > CONTENT_LEVELS
     rim = int(np.ceil((1.3 / lattice.pitch + 0.03) * SAMPLES))
     content[:, :rim] = content[:, -rim:] = False
     content[:, :, :rim] = content[:, :, -rim:] = False
@@ -181,7 +186,7 @@ def sample_cells(picture: Floats, lattice: Lattice) -> Cells:
 
 def _most_common(samples: Floats) -> Floats:
     """Of each row of (n, k, 3) samples, the colour that most of them agree on: (n, 3)."""
-    apart = np.abs(samples[:, :, np.newaxis] - samples[:, np.newaxis]).max(axis=3)
+    apart = _widest(samples[:, :, np.newaxis] - samples[:, np.newaxis])
     alike = apart < CORNER_LEVELS
     best = alike[np.arange(len(samples)), alike.sum(axis=2).argmax(axis=1)]
     tiles: Floats = np.stack([(samples[..., c] * best).sum(axis=1) / best.sum(axis=1) for c in range(3)], axis=1)

@@ -136,7 +136,8 @@ def solvable(state: GridState) -> bool:
 
 def _piece_cost(kind: Kind, phrases: Sequence[Phrase], role: Role) -> float:
     """How badly a kind fits the words for a piece or a goal."""
-    prior = {"player": 0.05 if kind.full else 0.0}.get(role, 0.0)
+    square = any(phrase.shape == "square" for phrase in phrases)
+    prior = 0.05 if role == "player" and kind.full and not square else 0.0
     if not phrases:
         return UNNAMED + prior + _unnamed(kind, role)
     return prior + min(_phrase_cost(kind.colour, kind.shape if kind.piece else "square", p) for p in phrases)
