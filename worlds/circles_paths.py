@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from worlds.circles_rules import UNIT, Circles, piece
+from worlds.polyline import from_segment, without_repeats
 from worlds.world import Configuration, Position
 
 NEAR = 0.25  # units: a circle this near to a way is on it
@@ -24,7 +25,7 @@ def way(state: Circles, rank: int, target: Position, here: Configuration) -> lis
     choices += [[start, (y, start[1]), (y, target[1]), target] for y in lanes]
     for points in choices:
         if _clear(state, rank, points, here):
-            return _without_repeats(points)
+            return without_repeats(points)
     return [start, target]
 
 
@@ -40,31 +41,3 @@ def _clear(state: Circles, rank: int, points: Sequence[Position], here: Configur
         if any(from_segment(a, b, centre)[0] < reach for a, b in itertools.pairwise(points)):
             return False
     return True
-
-
-def from_segment(one: Position, other: Position, point: Position) -> tuple[float, float]:
-    """(distance of a point from a segment, fraction of the segment at its foot)."""
-    down, right = other[0] - one[0], other[1] - one[1]
-    square = down * down + right * right
-    along = ((point[0] - one[0]) * down + (point[1] - one[1]) * right) / square if square else 0.0
-    fraction = min(1.0, max(0.0, along))
-    foot = (one[0] + fraction * down, one[1] + fraction * right)
-    return math.dist(foot, point), fraction
-
-
-def rest_of(points: Sequence[Position], seen: Position) -> list[Position] | None:
-    """The part of a way that is left for a circle seen on it; None if it is not on it."""
-    best: tuple[float, int] | None = None
-    for index, (one, other) in enumerate(itertools.pairwise(points)):
-        distance, _ = from_segment(one, other, seen)
-        if distance <= NEAR and (best is None or distance < best[0] - 1e-9):
-            best = (distance, index)
-    return None if best is None else _without_repeats([seen, *points[best[1] + 1 :]])
-
-
-def _without_repeats(points: Sequence[Position]) -> list[Position]:
-    kept = [points[0]]
-    for point in points[1:]:
-        if math.dist(point, kept[-1]) > 1e-9:
-            kept.append(point)
-    return kept if len(kept) > 1 else [points[0], points[-1]]

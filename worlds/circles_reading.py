@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from worlds import circles_words, regions
-from worlds.circles_paths import from_segment
 from worlds.circles_rules import FULL, UNIT, Circles, Legend, Point, piece, position, row, slot_of
 from worlds.circles_spots import Spot, background_of, spots
 from worlds.legend import NAMES
+from worlds.polyline import from_segment
 from worlds.world import Frame, Mask, Position, Reading, Sprite
 
 if TYPE_CHECKING:

@@ -29,6 +29,7 @@ from worlds.circles_rules import (
     slot_of,
 )
 from worlds.motion import sample as sample_path
+from worlds.polyline import rest_of
 from worlds.world import Configuration, Difficulty, Frame, Frames, Look, Position, Scene
 
 DIFFICULTIES: dict[Difficulty, tuple[int, int]] = {"easy": (2, 3), "medium": (4, 4), "hard": (5, 6)}
@@ -95,7 +96,7 @@ class SortCircles:
         home = self.configuration(state)
         seen = (start or {}).get(name, home[name])
         points = circles_paths.way(state, action.rank, target, home)
-        rest = circles_paths.rest_of(points, seen)
+        rest = rest_of(points, seen, circles_paths.NEAR)
         if rest is None:
             rest = circles_paths.way(state, action.rank, target, {**home, **(start or {}), name: seen})
         return [{name: point} for point in rest]
