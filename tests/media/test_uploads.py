@@ -417,6 +417,8 @@ def test_a_png_whose_pixels_are_not_all_there_is_refused_however_it_ends() -> No
     at = whole.index(b"IDAT")
     flipped = whole[: at + 12] + bytes([whole[at + 12] ^ 0x55]) + whole[at + 13 :]
     assert refusal(flipped).reason == "truncated"  # wrong checksum
+    wrong_header_sum = whole[:29] + bytes([whole[29] ^ 1]) + whole[30:]
+    assert refusal(wrong_header_sum).reason == "truncated"
     for length in range(9, len(whole) - 16, 7):
         assert refusal(whole[:length]).reason == "truncated"
     assert normalise(whole[:-12]).size.width == 20  # only IEND is missing: the picture is whole
