@@ -12,6 +12,7 @@ from worlds.sampling import sample
 from worlds.world import Difficulty, Scene
 
 FOREIGN = ("vrbench/*/*", "vbvr/O-47*/*")
+SIDE_PX = 256  # of procedural tasks: a quarter of the pixels of `cliploop run --world`, the same tasks
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def world_tasks(difficulty: Difficulty, seed: int) -> list[Subject]:
 
 
 def _task(name: str, difficulty: Difficulty, seed: int) -> Subject:
-    task = sample(load(name), difficulty, seed)
+    task = sample(load(name), difficulty, seed, side_px=SIDE_PX)
     actions = len(task.world.oracle_plan(task.state))
     return Subject(
         f"{name}/{difficulty}/{seed}", f"world {name}", name, encode_png(task.frame), task.prompt, actions

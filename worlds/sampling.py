@@ -22,11 +22,11 @@ class Sample:
     prompt: str
 
 
-def sample(world: World, difficulty: Difficulty, seed: int) -> Sample:
+def sample(world: World, difficulty: Difficulty, seed: int, *, side_px: int = SIDE_PX) -> Sample:
     """The task of a seed (0 or more). State, look and wording have independent streams."""
     semantic, look, wording = np.random.SeedSequence(seed).spawn(3)
     state = world.sample(np.random.default_rng(semantic), difficulty)
-    drawn = Look(seed=_number(look), side_px=SIDE_PX)
+    drawn = Look(seed=_number(look), side_px=side_px)
     return Sample(world, state, world.render(state, drawn), world.prompt(state, _number(wording)))
 
 

@@ -43,12 +43,13 @@ def test_the_last_frame_of_a_case_is_its_goal() -> None:
     assert look(scene, [decode_png((folder / "final_frame.png").read_bytes())]).goal
 
 
-def test_the_defaults_are_held_back_seeds() -> None:
+def test_the_defaults_are_held_back_seeds_and_every_case_and_world() -> None:
     given = parsed(["--cases", str(CASES)])
+    assert (given.seeds, given.first_seed, given.max_steps, given.generator) == (20, 2000, [3, 12], "simulated")
+    given.seeds = 1
     asked = list(asked_trials(given))
-    assert (given.seeds, given.max_steps, given.generator) == (20, [3, 12], "simulated")
-    assert {trials.seed for trials in asked} == set(range(2000, 2020))
-    assert len(asked) == 20 * (7 + 6)
+    assert {(trials.seed, trials.limits) for trials in asked} == {(2000, (3, 12))}
+    assert len(asked) == 7 + 6
 
 
 @pytest.mark.slow
