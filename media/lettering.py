@@ -53,6 +53,14 @@ def clean(text: str) -> str:
     return " ".join("".join(kept).split())
 
 
+def sentence(text: str) -> str:
+    """With a capital at its start and a mark at its end: reasons come as fragments."""
+    text = text.strip()
+    if not text:
+        return ""
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…:" else ".")
+
+
 def width(text: str, face: Font) -> int:
     """Pixels that a line takes, rounded up."""
     return int(face.getlength(text) + 0.999)

@@ -10,7 +10,7 @@ import io
 from PIL import Image
 
 from media.frames import FrameReader
-from media.lettering import clean, font, shorten, wrap
+from media.lettering import clean, font, sentence, shorten, wrap
 from media.sheet_parts import (
     AMBER,
     BLUE,
@@ -44,7 +44,9 @@ def contact_sheet(trajectory: Trajectory, reader: FrameReader) -> bytes:
     steps = [*([trajectory.gate] if trajectory.gate else []), *trajectory.steps]
     look = DENSE if sum(len(step.attempts) for step in steps) > _MANY_ATTEMPTS else ROOMY
     blocks = [_header(trajectory, reader)]
-    blocks += [step_card(step, step is trajectory.gate, reader, look) for step in steps]
+    blocks += [
+        step_card(step, step is trajectory.gate, trajectory.policy.max_attempts, reader, look) for step in steps
+    ]
     blocks.append(_footer(trajectory))
     height = 2 * MARGIN_PX + sum(block.height for block in blocks) + 20 * (len(blocks) - 1)
     pen = Pen(Image.new("RGB", (WIDTH_PX, height), PAPER))
@@ -113,7 +115,7 @@ def _outcome_reason(trajectory: Trajectory) -> str:
         said.append(trajectory.assessment.reason)
     if trajectory.outcome and trajectory.outcome.best_effort:
         said.append("Some of the footage was never accepted.")
-    return " ".join(part for part in said if part)
+    return " ".join(sentence(part) for part in said if part)
 
 
 def _tally(trajectory: Trajectory) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from media.frames import FrameReader
-from media.lettering import font, shorten, wrap
+from media.lettering import font, sentence, shorten, wrap
 from media.sheet_parts import (
     AMBER,
     BLUE,
@@ -30,9 +31,10 @@ from media.sheet_parts import (
     thumbnail,
     tint,
 )
-from orchestrator.records import Attempt, Footage, Step
+from orchestrator.records import Attempt, Footage, Route, Step
 
 _PLAN_PX = 330  # the left column: what was planned
+_LABEL_PX = 78
 
 _STATUS: dict[str, tuple[str, Colour]] = {
     "accepted": ("ACCEPTED", GREEN),
@@ -67,11 +69,12 @@ class Look:
 ROOMY, DENSE = Look(frames=6, frame_px=176, text_lines=3), Look(frames=6, frame_px=84, text_lines=1)
 
 
-def step_card(step: Step, is_gate: bool, reader: FrameReader, look: Look) -> Block:
+def step_card(step: Step, is_gate: bool, max_attempts: int, reader: FrameReader, look: Look) -> Block:
+    """The card of one step; the router's word stands where it was spoken, after `max_attempts` attempts."""
     plan = _plan_block(step, is_gate, look)
     rows = [_attempt_block(step, position, reader, look) for position in range(len(step.attempts))]
     if step.route is not None:
-        rows.append(_route_block(step, look))
+        rows.insert(max_attempts, _route_block(step.route, look))
     if not rows:
         rows.append(_note_block("No clip was rendered in this step."))
     inner = max(plan.height, sum(row.height for row in rows) + 22 * (len(rows) - 1))
@@ -116,12 +119,15 @@ def _attempt_block(step: Step, position: int, reader: FrameReader, look: Look) -
     attempt = step.attempts[position]
     room = WIDTH_PX - MARGIN_PX - PADDING_PX - _rows_left()
     label, colour = _verdict_chip(attempt)
-    said = _said(attempt)
-    reason = wrap(said[0], font(18), room, look.text_lines)
-    advice = wrap(said[1], font(18), room - 70, look.text_lines) if said[1] else []
+    reason = wrap(sentence(_reason(attempt)), font(18), room, look.text_lines)
+    remarks = [
+        (name, name_colour, lines)
+        for name, name_colour, text in _remarks(attempt)
+        if (lines := wrap(sentence(text), font(18), room - _LABEL_PX, look.text_lines))
+    ]
     strip = _strip(step, position, reader, look, colour)
-    frames_height = strip_height(strip) if strip else 0
-    text_height = 36 + 24 * (len(reason) + len(advice)) + (10 if reason or advice else 8)
+    num_lines = len(reason) + sum(len(lines) for _, _, lines in remarks)
+    height = 36 + 24 * num_lines + (10 if num_lines else 8) + (strip_height(strip) if strip else 0)
 
     def draw(pen: Pen, top: int) -> None:
         x = _rows_left()
@@ -130,13 +136,13 @@ def _attempt_block(step: Step, position: int, reader: FrameReader, look: Look) -
         facts = shorten(_facts(step, position), font(16), x + room - end - 14)
         pen.text((end + 14, top + 4), facts, font(16), FAINT)
         y = pen.lines((x, top + 36), reason, font(18), 24)
-        if advice:
-            pen.text((x, y), "advice", font(18, "Semibold"), BLUE)
-            y = pen.lines((x + 70, y), advice, font(18), 24, SOFT)
+        for name, name_colour, lines in remarks:
+            pen.text((x, y), name, font(18, "Semibold"), name_colour)
+            y = pen.lines((x + _LABEL_PX, y), lines, font(18), 24, SOFT)
         if strip:
             draw_strip(pen, (x, y + 8), strip, look.cell)
 
-    return Block(text_height + frames_height, draw)
+    return Block(height, draw)
 
 
 def _verdict_chip(attempt: Attempt) -> tuple[str, Colour]:
@@ -153,13 +159,20 @@ def _verdict_chip(attempt: Attempt) -> tuple[str, Colour]:
     return f"UNCLEAR{kind}", AMBER
 
 
-def _said(attempt: Attempt) -> tuple[str, str]:
-    """The reason, and the suggestion that the next attempt is given."""
+def _reason(attempt: Attempt) -> str:
     if attempt.failed is not None:
-        return attempt.failed, ""
-    if attempt.verdict is None:
-        return (attempt.check.reason if attempt.check else ""), ""
-    return attempt.verdict.reason, attempt.verdict.suggestion
+        return attempt.failed
+    if attempt.verdict is not None:
+        return attempt.verdict.reason
+    return attempt.check.reason if attempt.check else ""
+
+
+def _remarks(attempt: Attempt) -> Iterator[tuple[str, Colour, str]]:
+    """What the quick checks noticed, and the suggestion that the next attempt is given."""
+    if attempt.check is not None and attempt.check.notes:
+        yield "noticed", AMBER, "; ".join(attempt.check.notes)
+    if attempt.verdict is not None and attempt.verdict.suggestion:
+        yield "advice", BLUE, attempt.verdict.suggestion
 
 
 def _facts(step: Step, position: int) -> str:
@@ -181,12 +194,10 @@ def _facts(step: Step, position: int) -> str:
     return "  ·  ".join(parts)
 
 
-def _route_block(step: Step, look: Look) -> Block:
-    route = step.route
-    assert route is not None
+def _route_block(route: Route, look: Look) -> Block:
     said = "; ".join(part for part in (route.reason, route.suggestion, " / ".join(route.sub_actions)) if part)
     room = WIDTH_PX - MARGIN_PX - PADDING_PX - _rows_left()
-    lines = wrap(said, font(18), room, look.text_lines)
+    lines = wrap(sentence(said), font(18), room, look.text_lines)
 
     def draw(pen: Pen, top: int) -> None:
         end = pen.text((_rows_left(), top), "Router", font(20, "Bold"), INK)

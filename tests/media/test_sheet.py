@@ -14,7 +14,7 @@ from media.pictures import Frame, to_array
 from media.sheet import contact_sheet
 from media.sheet_parts import AMBER, BLUE, GREEN, GREY, RED, WIDTH_PX, Colour
 from media.sheet_steps import picks
-from orchestrator.records import Outcome, Step, Trajectory, Video
+from orchestrator.records import Check, Drift, Outcome, Route, Step, Trajectory, Video
 from tests.media.made import Studio, dot_moves, drawing, trajectory
 
 HOSTILE = (
@@ -63,6 +63,26 @@ def test_what_was_decided_changes_the_sheet(studio: Studio, story: Trajectory) -
         {"task": story.task.model_copy(update={"prompt": "Something else."})},
     ):
         assert contact_sheet(story.model_copy(update=change), studio.reader) != sheet
+
+
+def test_what_quick_checks_noticed_is_shown(studio: Studio, story: Trajectory) -> None:
+    step = story.steps[0]
+    calm = Drift(saturation=1, brightness=1, sharpness=1, colour_levels=0)
+    noticed = step.attempts[1].model_copy(update={"check": Check(notes=("frame 9 flashes",), drift=calm)})
+    steps = (step.model_copy(update={"attempts": (noticed,)}),)
+    done = {"outcome": Outcome(kind="completed", reason="Done."), "steps": steps}
+    assert has(drawn(story.model_copy(update=done), studio), AMBER)
+
+
+def test_the_router_s_word_stands_between_the_attempts(studio: Studio, story: Trajectory) -> None:
+    step = story.steps[0].model_copy(update={"route": Route(action="regenerate", reason="It slipped.")})
+    once = story.policy.model_copy(update={"max_attempts": 1})
+    between, after = (
+        drawn(story.model_copy(update={"steps": (step,), "policy": policy}), studio)
+        for policy in (once, story.policy)
+    )
+    assert between.shape == after.shape
+    assert not np.array_equal(between, after)
 
 
 def test_verdicts_have_their_colours(studio: Studio, story: Trajectory) -> None:
