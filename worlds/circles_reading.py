@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 WORK_SIDE = 256  # px, later frames are searched at this size
+LIKE = 40  # levels within one colour
 KNOWN = 60.0  # levels: a circle's colour may differ by this much
 COLOURS = (
     "white",
@@ -165,7 +166,7 @@ class CirclesScene:
             [
                 [
                     abs(known.radius - spot.radius) / max(1.0, 0.08 * known.radius)
-                    + float(np.abs(spot.colour - known.colour - tint).max()) / 30
+                    + float(np.abs(spot.colour - known.colour - tint).max()) / LIKE
                     for spot in seen
                 ]
                 for known in self.circles
@@ -181,7 +182,7 @@ class CirclesScene:
         outer = _ring(angles, spot.radius + max(2.0, 0.08 * spot.radius))
         coarse = frame[::factor, ::factor]
         centres: Floats = (
-            np.argwhere(np.abs(coarse - (spot.colour + tint)).max(axis=2) < 24).astype(np.float64) * factor
+            np.argwhere(np.abs(coarse - (spot.colour + tint)).max(axis=2) < LIKE).astype(np.float64) * factor
         )
         if len(centres) == 0:
             return None
@@ -204,7 +205,7 @@ class CirclesScene:
         rows, cols = points[..., 0], points[..., 1]
         inside = (rows >= 0) & (cols >= 0) & (rows < frame.shape[0]) & (cols < frame.shape[1])
         shown = frame[np.where(inside, rows, 0), np.where(inside, cols, 0)]
-        same = np.abs(shown - (spot.colour + tint)).max(axis=2) < 24
+        same = np.abs(shown - (spot.colour + tint)).max(axis=2) < LIKE
         return (same & inside).mean(axis=1)
 
     def _reading(self, places: Mapping[int, tuple[float, float]], strangers: int) -> Reading:

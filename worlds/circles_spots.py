@@ -64,7 +64,7 @@ def spots(
     found: list[Spot] = []
     for index, box in enumerate(regions.boxes(labels, len(areas)), start=1):
         mask = labels[box[0] : box[2], box[1] : box[3]] == index
-        alone = _alone(mask)
+        alone = _alone(mask, strict=strict)
         if alone is None:
             parts = _overlapping(small, box, mask) if strict else []
             if parts is None:
@@ -84,14 +84,14 @@ def _is_at(spot: Spot, rough: tuple[float, float, float], shrink: int) -> bool:
     return away <= 1.5 * shrink and abs(spot.radius - rough[2] * shrink) <= 1.5 * shrink
 
 
-def _alone(mask: Mask) -> tuple[float, float, float] | None:
+def _alone(mask: Mask, *, strict: bool) -> tuple[float, float, float] | None:
     """(y, x, radius) of a region that is one disc, in its box."""
     height, width = mask.shape
     solid = regions.filled(mask)
     fill = float(solid.sum()) / (math.pi / 4 * height * width)
-    if abs(height - width) > max(1.5, 0.07 * max(height, width)) or not ROUND <= fill <= 1.04 + 1.25 / max(
-        height, width
-    ):
+    side = max(height, width)
+    uneven, least, most = (1.5, ROUND, 1.04 + 1.25 / side) if strict else (2.5, 0.8, 1.06 + 2.0 / side)
+    if abs(height - width) > max(uneven, 0.07 * side) or not least <= fill <= most:
         return None
     return height / 2, width / 2, (height + width) / 4
 

@@ -117,8 +117,8 @@ class Hanoi:
             elif move.target != action.target:
                 turned = (move.target - source) * (action.target - source) < 0
                 found.append(("wrong_direction" if turned else "wrong_target", self.path(state, move)))
-        tops = [stack[-1] for stack in state.pegs if stack]
-        for disc in sorted(tops):
+        # onto a smaller disc; or out from under one
+        for disc in range(1, state.count + 1):
             for target in range(3):
                 move = Move(disc, state.peg_of(disc), target)
                 if target != move.source and move not in legal:

@@ -136,15 +136,21 @@ class HanoiScene:
         box = np.s_[bar.top : bar.bottom, bar.left : bar.right]
         return bool(np.array_equal(frame[box], self.reference[box]))
 
+    def _tolerance(self, bar: Bar) -> float:
+        """Levels by which this colour may be off without being taken for another of the picture."""
+        others = [self.background, self.stand.colour, *(disc.colour for disc in self.discs if disc is not bar)]
+        return float(np.clip(0.5 * min(np.abs(bar.colour - other).max() for other in others), 20, 80))
+
     def _find(self, frame: Frame, bar: Bar, tint: Floats, factor: int) -> Bar | None:
         """The box of this colour that is about as large as the disc, to the pixel."""
-        coarse = np.abs(frame[::factor, ::factor] - (bar.colour + tint)).max(axis=2) < LIKE
+        like = self._tolerance(bar)
+        coarse = np.abs(frame[::factor, ::factor] - (bar.colour + tint)).max(axis=2) < like
         rough = _box(coarse, bar.width / factor, bar.height / factor)
         if rough is None:
             return None
         top, left = max(0, (rough[0] - 1) * factor), max(0, (rough[1] - 1) * factor)
         window = frame[top : (rough[2] + 1) * factor, left : (rough[3] + 1) * factor]
-        fine = _box(np.abs(window - (bar.colour + tint)).max(axis=2) < LIKE, bar.width, bar.height)
+        fine = _box(np.abs(window - (bar.colour + tint)).max(axis=2) < like, bar.width, bar.height)
         if fine is None or abs(fine[3] - fine[1] - bar.width) > max(3, 0.15 * bar.width):
             return None
         middle = round((fine[0] + fine[2] - bar.height) / 2), round((fine[1] + fine[3] - bar.width) / 2)

@@ -110,7 +110,8 @@ class SlidingScene:
             return None
         corners = np.array([self.pixel((float(r), float(c))) for r, c in self.cells])
         likeness = self._likeness(frame, corners)
-        pairs = regions.assign(-np.where(likeness < SAME, 0, likeness))
+        # to the fourth: one number that fits exactly outweighs two that look alike (an 8 and a 9, just off its cell)
+        pairs = regions.assign(-(np.maximum(likeness, 0) ** 4))
         found = {tile: cell for cell, tile in pairs if likeness[cell, tile] >= SAME}
         if len(found) < max(1.0, COLLAPSED * len(self.numbers)):
             return None
