@@ -110,7 +110,7 @@ class SlidingScene:
             return None
         corners = np.array([self.pixel((float(r), float(c))) for r, c in self.cells])
         likeness = self._likeness(frame, corners)
-        # to the fourth: one number that fits exactly outweighs two that look alike (an 8 and a 9, just off its cell)
+        # to the fourth: one exact fit outweighs two that look alike (an 8 and a 9 that is just off its cell)
         pairs = regions.assign(-(np.maximum(likeness, 0) ** 4))
         found = {tile: cell for cell, tile in pairs if likeness[cell, tile] >= SAME}
         if len(found) < max(1.0, COLLAPSED * len(self.numbers)):
