@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from media.frames import FrameReader
+from orchestrator.footage import KEEP_ABOVE
 from orchestrator.records import (
     Answer,
     Assessment,
@@ -31,9 +32,9 @@ from orchestrator.records import (
 from planners.fallible import Fallibility, err, load_fallibility
 from planners.knowing import Known, Sight, actions_left, named_actions, readable
 from planners.wording import reason_of, suggestion_of
-from worlds.chain import Chain, chain
+from worlds.chain import Chain, chain, outcome
 from worlds.judging import MOVED, Judgement, judge
-from worlds.world import Frame, Reading, Scene
+from worlds.world import Action, Frame, Reading, Scene
 
 SLIPS: tuple[FailureKind, ...] = ("no_motion", "scene_collapse", "incomplete", "identity_drift", "first_frame")
 ONE_CALL = Spend(vlm_calls=1)
@@ -84,7 +85,11 @@ class Oracle:
     def verify(
         self, task: Task, plan: Plan, prompt: str, candidate: Footage, notes: Sequence[str], view: View
     ) -> Answer[Verdict]:
-        """Judge every frame of the candidate; exact, but for what the profile errs."""
+        """Judge every frame of the candidate; exact, but for what the profile errs.
+
+        Right but unfinished is accepted, except where nobody would plan the rest: on the last step, and in a part
+        of a step that was split, whose plan has no target state.
+        """
         known = self._sight.known(task, view)
         raw = not known.world.parse(plan.instruction)
         actions = actions_left(known, ()) if raw else named_actions(known, plan.instruction)
@@ -99,7 +104,7 @@ class Oracle:
             verdict = _accepted(known, way, judged, finished=True)
         elif judged.failure in (None, "incomplete"):
             verdict = _accepted(known, way, judged, finished=judged.finished)
-            if not judged.finished and view.step == view.max_steps:
+            if not judged.finished and (view.step == view.max_steps or not plan.target_state):
                 verdict = _last_step(verdict, known, way, judged)
         else:
             verdict = _rejected(known, way, judged)
@@ -108,16 +113,14 @@ class Oracle:
         return self._answer(verdict)
 
     def route(self, task: Task, plan: Plan, attempts: Sequence[Attempt], view: View) -> Answer[Route]:
-        """Split several actions; regenerate after a slip; fall back where one action fails alike every time."""
+        """Split several actions if there is room for it; regenerate after a slip; else fall back."""
         known = self._sight.known(task, view)
         actions = named_actions(known, plan.instruction)
         verdicts = [attempt.verdict for attempt in attempts if attempt.verdict is not None]
-        failures = {verdict.failure for verdict in verdicts}
-        kept = max((verdict.good_fraction for verdict in verdicts), default=0.0)
-        if len(actions) > 1 and view.step < view.max_steps:
+        if len(actions) > 1 and _room_to_split(known, actions, view):
             subs = tuple(known.world.describe([action], known.scene.legend) for action in actions)
             route = Route(action="split", reason=f"{len(actions)} actions in one prompt", sub_actions=subs)
-        elif len(failures) > 1 or kept > 0.2 or failures & set(SLIPS):
+        elif actions and (len(actions) > 1 or _slipped(verdicts)):
             told = dict.fromkeys(verdict.suggestion for verdict in verdicts if verdict.suggestion)
             route = Route(action="regenerate", reason="the execution slips", suggestion=" ".join(told))
         else:
@@ -148,6 +151,22 @@ def read_all(scene: Scene, frames: Any) -> list[Reading | None]:
         readings.append(readings[-1] if again else readable(scene, frame))
         before = frame
     return readings
+
+
+def _slipped(verdicts: Sequence[Verdict]) -> bool:
+    """Whether the action is being done, only badly: it fails in several ways, or part of it is right."""
+    failures = {verdict.failure for verdict in verdicts}
+    kept = max((verdict.good_fraction for verdict in verdicts), default=0.0)
+    return len(failures) > 1 or kept > KEEP_ABOVE or bool(failures & set(SLIPS))
+
+
+def _room_to_split(known: Known, actions: Sequence[Action], view: View) -> bool:
+    """Whether a step is left for every action by itself, and one for what remains of the task after them."""
+    state = known.reading.state
+    for action in actions:
+        after = outcome(known.world, state, action)
+        state = state if after is None else after
+    return view.step + len(actions) + (not known.world.goal(state)) <= view.max_steps
 
 
 def _seen(known: Known) -> str:
