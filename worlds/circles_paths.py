@@ -23,6 +23,9 @@ def way(state: Circles, rank: int, target: Position, here: Configuration) -> lis
     low, high = state.radii[rank - 1] / UNIT, (state.field[0] - state.radii[rank - 1]) / UNIT
     lanes = sorted(np.linspace(low, high, 13).tolist(), key=lambda y: abs(y - start[0]) + abs(y - target[0]))
     choices += [[start, (y, start[1]), (y, target[1]), target] for y in lanes]
+    right = (state.field[1] - state.radii[rank - 1]) / UNIT
+    aisles = sorted(np.linspace(low, right, 13).tolist(), key=lambda x: abs(x - start[1]) + abs(x - target[1]))
+    choices += [[start, (start[0], x), (target[0], x), target] for x in aisles]
     for points in choices:
         if _clear(state, rank, points, here):
             return without_repeats(points)

@@ -142,7 +142,9 @@ class CirclesScene:
         places = self._matched(seen, tint)
         for rank, spot in self._ranked:
             if rank not in places:
-                place = self._search(frame, spot, tint, factor)
+                place = self._search(
+                    frame, spot, tint, factor, [places[r] for r in places if self._alike(r, rank)]
+                )
                 if place is not None:
                     places[rank] = place
         if len(places) * 2 <= len(self.circles):
@@ -175,7 +177,14 @@ class CirclesScene:
         pairs = regions.assign(np.minimum(costs, 9.0))
         return {known + 1: (seen[spot].y, seen[spot].x) for known, spot in pairs if costs[known, spot] < 3.0}
 
-    def _search(self, frame: Frame, spot: Spot, tint: Floats, factor: int) -> tuple[float, float] | None:
+    def _alike(self, one: int, other: int) -> bool:
+        """Whether two circles have about the same colour."""
+        colours = self.circles[one - 1].colour, self.circles[other - 1].colour
+        return float(np.abs(colours[0] - colours[1]).max()) < 2 * LIKE
+
+    def _search(
+        self, frame: Frame, spot: Spot, tint: Floats, factor: int, taken: Sequence[tuple[float, float]]
+    ) -> tuple[float, float] | None:
         """Where a disc of this colour and size fits best, for one that touches or covers another."""
         angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
         inner = np.concatenate([np.zeros((1, 2))] + [_ring(angles, spot.radius * share) for share in (0.5, 0.85)])
@@ -184,6 +193,8 @@ class CirclesScene:
         centres: Floats = (
             np.argwhere(np.abs(coarse - (spot.colour + tint)).max(axis=2) < LIKE).astype(np.float64) * factor
         )
+        for y, x in taken:
+            centres = centres[np.hypot(centres[:, 0] - y, centres[:, 1] - x) > 0.5 * spot.radius]
         if len(centres) == 0:
             return None
         best: tuple[float, Floats] = (-1.0, centres[0])

@@ -5,6 +5,7 @@ Rules: `hanoi_rules`; pictures: `hanoi_drawing`, `hanoi_reading`.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -117,12 +118,14 @@ class Hanoi:
             elif move.target != action.target:
                 turned = (move.target - source) * (action.target - source) < 0
                 found.append(("wrong_direction" if turned else "wrong_target", self.path(state, move)))
-        # onto a smaller disc; or out from under one
-        for disc in range(1, state.count + 1):
-            for target in range(3):
-                move = Move(disc, state.peg_of(disc), target)
-                if target != move.source and move not in legal:
-                    found.append(("illegal_move", self.path(state, move)))
+        tops = [stack[-1] for stack in state.pegs if stack]
+        beneath = [stack[-2] for stack in state.pegs if len(stack) > 1]
+        for discs in (tops, beneath):  # onto a smaller disc; where none is, out from under one
+            if not any(kind == "illegal_move" for kind, _ in found):
+                for disc, target in itertools.product(sorted(discs), range(3)):
+                    move = Move(disc, state.peg_of(disc), target)
+                    if target != move.source and move not in legal:
+                        found.append(("illegal_move", self.path(state, move)))
         return found
 
     def forbidden(self, state: Towers, configuration: Configuration) -> bool:

@@ -132,7 +132,10 @@ class SlidingScene:
             if seen is not None:
                 places[tile] = seen
         sure = float(np.mean([likeness[cell, tile] for tile, cell in found.items()]))
-        return self._reading({self.numbers[tile]: place for tile, place in places.items()}, sure)
+        named = {self.numbers[tile]: place for tile, place in places.items()}
+        missing = [number for number in self.numbers if number not in named]
+        beneath = self._beneath(frame, tint, missing[0], named) if len(missing) == 1 else None
+        return self._reading(named, beneath, sure)
 
     def _likeness(self, frame: Frame, corners: Ints) -> Floats:
         """(cells, tiles) correlation of inks; on small tiles a pixel or two aside counts too."""
@@ -225,66 +228,75 @@ class SlidingScene:
             total += np.abs(seen - (tint[0] * part.values[tile] + tint[1])).mean(axis=(1, 2))
         return total
 
-    def _reading(self, places: dict[int, Position], sure: float) -> Reading:
-        """Put the tiles into cells: what is under way belongs to the cell that it left."""
+    def _beneath(
+        self, frame: Frame, tint: tuple[Floats, Floats], number: int, places: Mapping[int, Position]
+    ) -> tuple[int, int] | None:
+        """The cell of the one tile that is not seen because another covers it: what sticks out looks like it."""
+        resting = {(round(p[0]), round(p[1])) for p in places.values() if _rests(p)}
         known: Board = self.start.state
-        resting = {
-            number: (round(p[0]), round(p[1]))
-            for number, p in places.items()
-            if max(abs(p[0] - round(p[0])), abs(p[1] - round(p[1]))) <= RESTING
-        }
-        moving: dict[str, float] = {}
-        cells = dict(resting)
-        for number, place in places.items():
-            if number not in resting:
-                cells[number], moving[piece(number)] = self._left(number, place, set(resting.values()))
+        best: tuple[float, tuple[int, int]] | None = None
+        for cell in self.cells:
+            covering = [p for p in places.values() if abs(p[0] - cell[0]) < 1 and abs(p[1] - cell[1]) < 1]
+            if not covering or (cell in resting and cell != known.cell(number)):
+                continue
+            corner = np.array(self.pixel((float(cell[0]), float(cell[1]))))
+            rows, cols = corner[0] + self.edges.rows, corner[1] + self.edges.cols
+            shown = np.ones(len(rows), np.bool_)
+            for place in covering:
+                top, left = self.pixel(place)
+                shown &= ~(
+                    (rows >= top)
+                    & (rows < top + self.layout.height)
+                    & (cols >= left)
+                    & (cols < left + self.layout.width)
+                )
+            seen = self._look(frame, self.edges, corner[None])[0]
+            wanted = tint[0] * self.edges.values[self.numbers.index(number)] + tint[1]
+            cost = (
+                float(np.abs(seen - wanted)[shown].mean()) if shown.any() else 12.0 + 12.0 * (cell not in resting)
+            )
+            if best is None or cost < best[0]:
+                best = (cost, cell)
+        return best[1] if best is not None and best[0] < 30 else None
+
+    def _reading(self, places: dict[int, Position], beneath: tuple[int, int] | None, sure: float) -> Reading:
+        """Put the tiles into cells: what is under way, or upon another, belongs to the cell that it left."""
+        known: Board = self.start.state
         hidden = [number for number in self.numbers if number not in places]
-        lost: list[str] = []
+        cells = {number: (round(p[0]), round(p[1])) for number, p in places.items() if _rests(p)}
+        if beneath is not None:
+            cells = {number: cell for number, cell in cells.items() if cell != beneath} | {hidden[0]: beneath}
+        taken = set(cells.values())
+        moving: dict[str, float] = {}
+        for number in sorted(set(places) - set(cells)):
+            cells[number], moving[piece(number)] = self._left(number, places[number], taken)
         for number in hidden:
-            cells[number] = self._behind(number, cells, places)
+            cells.setdefault(number, known.cell(number))
             places[number] = (float(cells[number][0]), float(cells[number][1]))
-            lost.append(piece(number))
+        lost = tuple(piece(number) for number in hidden) if beneath is None else ()
         grid = {cell: number for number, cell in cells.items()}
         tiles = tuple(grid.get(cell, 0) for cell in self.cells)
         configuration = {piece(number): places[number] for number in sorted(places)}
         if tiles.count(0) != 1 or len(grid) != len(cells):
-            lost = lost or ["board"]
-            return Reading(known, configuration, moving, 0.2, tuple(lost))
+            return Reading(known, configuration, moving, 0.2, lost or ("board",))
         state = Board(known.rows, known.cols, tiles, known.corner)
-        confidence = min(1.0, 0.2 + sure) if not lost else 0.5
-        return Reading(
-            state, configuration, moving, confidence * min(1.0, self.start.confidence + 0.2), tuple(lost)
-        )
+        confidence = min(1.0, 0.2 + sure) if not hidden else 0.5
+        return Reading(state, configuration, moving, confidence * min(1.0, self.start.confidence + 0.2), lost)
 
     def _left(self, number: int, place: Position, taken: set[tuple[int, int]]) -> tuple[tuple[int, int], float]:
         """The cell that a tile under way has left, and its fraction of the way to the other one."""
         known: Board = self.start.state
-        low = (int(np.floor(place[0])), int(np.floor(place[1])))
-        high = (int(np.ceil(place[0])), int(np.ceil(place[1])))
-        far = max(place[0] - low[0], place[1] - low[1])
-        free = [cell for cell in (low, high) if cell not in taken and known.at(*cell) is not None]
+        near = [
+            cell for cell in self.cells if max(abs(place[0] - cell[0]), abs(place[1] - cell[1])) < 1 - RESTING
+        ]
+        around = [cell for cell in self.cells if abs(place[0] - cell[0]) + abs(place[1] - cell[1]) < 1 + RESTING]
+        free = [cell for cell in near if cell not in taken] or [cell for cell in around if cell not in taken]
         home = known.cell(number)
         if home in free:
             left = home
-        elif free:
-            left = min(free, key=lambda cell: abs(place[0] - cell[0]) + abs(place[1] - cell[1]))
         else:
-            left = low if far <= 0.5 else high
-        return left, float(far if left == low else 1 - far)
-
-    def _behind(
-        self, number: int, cells: Mapping[int, tuple[int, int]], places: Mapping[int, Position]
-    ) -> tuple[int, int]:
-        """Where a tile that is not seen must be: a cell that another tile covers, the known one if it fits."""
-        known: Board = self.start.state
-        free = [cell for cell in self.cells if cell not in cells.values()]
-        covered = [
-            cell
-            for cell in [known.cell(number), *free]
-            if any(abs(p[0] - cell[0]) < 1 and abs(p[1] - cell[1]) < 1 for p in places.values())
-        ]
-        uncovered_first = [cell for cell in covered if cell in free]
-        return (uncovered_first or covered or [known.cell(number)])[0]
+            left = min(free or near or around, key=lambda cell: abs(place[0] - cell[0]) + abs(place[1] - cell[1]))
+        return left, min(1.0, float(max(abs(place[0] - left[0]), abs(place[1] - left[1]))))
 
     def sprites(self, frame: Frame, reading: Reading, pieces: Sequence[str]) -> Mapping[str, Sprite]:
         """The tiles' boxes, cut from the frame where the reading saw them."""
@@ -321,6 +333,10 @@ class SlidingScene:
         stop_col = max(first_col, min(self.layout.width, frame.shape[1] - left))
         part = (slice(first_row, stop_row), slice(first_col, stop_col))
         return (slice(top + first_row, top + stop_row), slice(left + first_col, left + stop_col)), part
+
+
+def _rests(place: Position) -> bool:
+    return max(abs(place[0] - round(place[0])), abs(place[1] - round(place[1]))) <= RESTING
 
 
 def _centred(values: Floats) -> tuple[Floats, Floats]:
