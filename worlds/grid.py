@@ -263,5 +263,3 @@ def configuration_of(state: GridState) -> dict[str, Position]:
 def named(cell: Cell) -> str:
     """`"row 5, column 4"`, counted from 1."""
     return f"row {cell[0] + 1}, column {cell[1] + 1}"
-
-

@@ -20,6 +20,7 @@ from worlds.world import Frame
 
 ALIKE_LEVELS = 30.0  # two cells whose most different places differ by less are one kind
 TWIN_CONTRAST = 0.03
+FULL_AREA = 0.65
 RIM_AREA = 0.15
 FILLING_AREA = 0.4
 SMALL_PITCH_PX = 20
@@ -48,7 +49,7 @@ class Kind:
     @property
     def full(self) -> bool:
         """Whether the whole cell is one thing."""
-        return self.piece is None or (self.shape == "square" and self.area > 0.7)
+        return self.piece is None or (self.shape == "square" and self.area > FULL_AREA)
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ def _merged(kinds: list[Kind], pitch: float) -> list[Kind]:
 
 def _twins(a: Kind, b: Kind, pitch: float) -> bool:
     tiles = contrast(a.tile, b.tile)
+    if a.full and b.full and contrast(a.colour, b.colour) < TWIN_CONTRAST:
+        return True
     if a.piece is None or b.piece is None:
         mottled = pitch < SMALL_PITCH_PX and max(a.area, b.area) < MOTTLED_AREA
         return tiles < (2 * TWIN_CONTRAST if mottled else TWIN_CONTRAST) and (a.piece is b.piece or mottled)
@@ -179,7 +182,7 @@ def _without_lines(mask: npt.NDArray[np.bool_], margin: int) -> None:
 
 def _is_rim(mask: npt.NDArray[np.bool_]) -> bool:
     """Whether a mask only runs along the cell's sides: then its inside is the piece, not it."""
-    middle = mask[FINE // 5 : -(FINE // 5), FINE // 5 : -(FINE // 5)]
+    middle = mask[FINE // 4 : -(FINE // 4), FINE // 4 : -(FINE // 4)]
     return bool(mask.any()) and float(middle.mean()) < 0.01
 
 

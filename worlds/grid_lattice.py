@@ -25,8 +25,12 @@ EDGE_LEVELS = 6.0  # a colour change below this is noise
 EDGE_LEVELS_MAX = 60.0  # a line may be as weak as a sixth of the strongest edge
 COHERENCE_MIN = 0.25
 CANDIDATES_MAX = 12
+SNAP_COHERENCE = 0.95
+COVERED_MIN = 0.7  # share of each side that the cells take up
+CELLS_MIN = 9
+FILLING = 1.2  # cells that fill the picture exactly are likelier
 UNEVEN_MAX = 0.1  # share of cells
-OFF_MAX = 0.26  # share of contents
+OFF_MAX = 0.34  # share of contents
 CONTENT_LEVELS = 30.0  # how far content is from its tile's colour
 CORNER_LEVELS = 30.0
 
@@ -58,12 +62,10 @@ def find_cells(frame: Frame) -> Cells | None:
         return None
     blurred = ndimage.uniform_filter(picture, (3, 3, 1)) if min(height, width) > 300 else picture
     in_phase = [_lattice(pitch, down, right, (height, width)) for pitch in _pitches(down, right)]
-    for candidates in (in_phase, _filling(height, width)):
-        seen = [sample_cells(blurred, lattice) for lattice in candidates if lattice is not None]
-        scores = [_score(cells, down, right) for cells in seen]
-        if scores and max(scores) > 0:
-            return seen[scores.index(max(scores))]
-    return None
+    candidates = [*in_phase, *_filling(height, width)]
+    seen = [sample_cells(blurred, lattice) for lattice in candidates if lattice is not None]
+    scores = [_score(cells, down, right) for cells in seen]
+    return seen[scores.index(max(scores))] if scores and max(scores) > 0 else None
 
 
 def _profile(picture: Floats, axis: int) -> Floats:
@@ -117,6 +119,12 @@ def _coherence(profile: Floats, pitches: npt.NDArray[np.float64]) -> npt.NDArray
     return np.abs(turns @ weights) / weights.sum()
 
 
+def _alignment(profile: Floats, start: float, pitch: float) -> float:
+    """How well edges agree with lines at start + k · pitch: 1 all on them, −1 all half-way between."""
+    turns = np.cos(2 * np.pi * (np.arange(len(profile)) - start) / pitch)
+    return float(turns @ profile / profile.sum())
+
+
 def _lattice(pitch: float, down: Floats, right: Floats, shape: tuple[int, int]) -> Lattice | None:
     """Refine the pitch on both axes and find where the first cell begins."""
     around = pitch * (1 + np.linspace(-0.004, 0.004, 33))
@@ -127,7 +135,9 @@ def _lattice(pitch: float, down: Floats, right: Floats, shape: tuple[int, int]) 
     top, left = _start(down, pitch), _start(right, pitch)
     rows = int((shape[0] - top) / pitch + 0.12)
     cols = int((shape[1] - left) / pitch + 0.12)
-    if min(rows, cols) < 2 or rows * cols < 6 or max(rows, cols) > SIDE_MAX_CELLS:
+    if min(rows, cols) < 2 or rows * cols < CELLS_MIN or max(rows, cols) > SIDE_MAX_CELLS:
+        return None
+    if rows * pitch < COVERED_MIN * shape[0] or cols * pitch < COVERED_MIN * shape[1]:
         return None
     return Lattice(top, left, pitch, rows, cols)
 
@@ -141,7 +151,7 @@ def _snapped(
         if max(abs(side / whole - side / pitch) for side in sides) > slack:
             continue
         there = np.array([whole])
-        if _coherence(profiles[0], there)[0] + _coherence(profiles[1], there)[0] > 0.9 * coherence:
+        if _coherence(profiles[0], there)[0] + _coherence(profiles[1], there)[0] > SNAP_COHERENCE * coherence:
             return whole
     return pitch
 
@@ -215,6 +225,8 @@ def _score(cells: Cells, down: Floats, right: Floats) -> float:
     off = float((full & ~cells.centred).sum() / max(4, full.sum()))
     if uneven > UNEVEN_MAX or off > OFF_MAX:
         return 0.0
-    there = np.array([cells.lattice.pitch])
-    phase = float(min(_coherence(down, there)[0], _coherence(right, there)[0]))
-    return (0.1 + phase) * (1 - uneven) ** 4 * (1 - off) * cells.lattice.pitch**0.3
+    lattice = cells.lattice
+    phase = min(_alignment(down, lattice.top, lattice.pitch), _alignment(right, lattice.left, lattice.pitch))
+    gaps = (len(down) - lattice.rows * lattice.pitch, len(right) - lattice.cols * lattice.pitch)
+    fills = lattice.top == lattice.left == 0.0 and max(gaps) <= 1.0
+    return (FILLING if fills else 1.0) * (0.1 + max(0.0, phase)) * (1 - uneven) ** 4 * (1 - off) * lattice.pitch**0.3

@@ -98,7 +98,8 @@ class Tracked:
     boxes: tuple[Position, ...]
     missing: tuple[str, ...]
     confidence: float
-    stray_px: int  # changed pixels that no piece explains
+    stray: Mask  # changed pixels that no piece explains, (H, W)
+    stray_px: int
 
 
 def changed_levels(frame: Frame, background: Frame) -> Levels:
@@ -179,7 +180,7 @@ class Tracker:
         window = _bounds(changed)
         if window is None:
             names = ("player", *(f"box#{i}" for i in range(1, len(state.boxes) + 1)))
-            return Tracked(None, (), names, 0.2, 0)
+            return Tracked(None, (), names, 0.2, changed, 0)
         top, bottom, left, right = window
         part = np.ascontiguousarray(changed[top:bottom, left:right])
         masks = self._colour_masks(frame[top:bottom, left:right], part, tint)
@@ -196,6 +197,7 @@ class Tracker:
             tuple(self._position(place) for place in boxes),
             tuple(missing),
             confidence if not missing else min(confidence, 0.3),
+            stray,
             stray_px,
         )
 

@@ -107,6 +107,12 @@ class Asked:
     traps: bool = False  # what must be avoided is called a trap
     walls: bool = False  # what must be avoided is called a wall
     pushes: bool = False  # something is pushed
+    moves: bool = False  # it speaks of a player and of where that shall get to
+
+    @property
+    def about_grid(self) -> bool:
+        """Whether it says at all that a piece moves; a picture alone is not enough to tell."""
+        return self.moves or bool(self.of("player")) or bool(self.of("box"))
 
     def of(self, role: Role) -> tuple[Phrase, ...]:
         return self.phrases.get(role, ())
@@ -154,6 +160,7 @@ def read_prompt(prompt: str) -> Asked:
         traps=bool(stems & TRAPS),
         walls=bool(stems & (ROLE_NOUNS["wall"] - TRAPS - {"solid"})),
         pushes=pushes,
+        moves=bool(stems & (ROLE_NOUNS["player"] - {"start"})) and bool(stems & ROLE_NOUNS["goal"]),
     )
 
 

@@ -16,8 +16,10 @@ from worlds.grid_prompts import Asked, Phrase, Role
 from worlds.legend import RGB, contrast, distance
 
 UNNAMED = 0.12  # cost of a role that the prompt gives no words for
-PIECE_COST_MAX = 0.30
+PIECE_COST_MAX = 0.22
 PLACE_COST_MAX = 0.16  # mean over all cells
+UNEXPLAINED_COST = 0.22  # a kind that is neither floor nor wall
+UNEXPLAINED_MAX = 0.01  # share of cells
 MARGIN = 0.02  # a second assignment this near makes the picture ambiguous
 UNSOLVABLE = 0.4
 OTHER_SHAPE = 0.07
@@ -46,7 +48,7 @@ def assign(picture: Picture, asked: Asked, *, boxes: bool) -> Roles | None:
     A prompt that names no goal (one action of many) may have a picture that shows none: a piece covers it.
     """
     kinds = picture.kinds
-    if len(kinds) < 3 or len(kinds) > KINDS_MAX:
+    if not asked.about_grid or len(kinds) < 3 or len(kinds) > KINDS_MAX:
         return None
     goals = [kind for kind in kinds if boxes or len(kind.cells) == 1]
     found = [
@@ -82,9 +84,10 @@ def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind | None, box:
     covered = [kind for kind in others if box and goal and _stands_on(kind, box, goal)]
     goals |= {cell for kind in covered for cell in kind.cells}
     crates |= {cell for kind in covered for cell in kind.cells}
-    floors, walls, places = _places([kind for kind in others if kind not in covered], asked, player)
-    places /= picture.lattice.rows * picture.lattice.cols
-    if not floors or places > PLACE_COST_MAX:
+    floors, walls, places, odd = _places([kind for kind in others if kind not in covered], asked, player)
+    count = picture.lattice.rows * picture.lattice.cols
+    places /= count
+    if not floors or places > PLACE_COST_MAX or odd > UNEXPLAINED_MAX * count:
         return None
     if goal and box and _seen_around(player, goal, floors):
         goals |= set(player.cells)
@@ -99,18 +102,19 @@ def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind | None, box:
     return Roles(picture.lattice, state, player, goal, box, tuple(floors), tuple(walls), cost)
 
 
-def _places(kinds: Sequence[Kind], asked: Asked, player: Kind) -> tuple[list[Kind], list[Kind], float]:
-    """(floors, walls, cost summed over cells) of the kinds that are no pieces."""
+def _places(kinds: Sequence[Kind], asked: Asked, player: Kind) -> tuple[list[Kind], list[Kind], float, int]:
+    """(floors, walls, cost summed over cells, cells that are neither) of the kinds that are no pieces."""
     floors: list[Kind] = []
     walls: list[Kind] = []
-    total = 0.0
+    total, odd = 0.0, 0
     crossed = any(kind.shape == "cross" for kind in kinds)
     nearest = min((_floor_cost(kind, asked, player) for kind in kinds), default=0.0)
     for kind in kinds:
         free, shut = _floor_cost(kind, asked, player), _wall_cost(kind, asked, player, nearest, crossed)
         (floors if free <= shut else walls).append(kind)
         total += min(free, shut) * len(kind.cells)
-    return floors, walls, total
+        odd += len(kind.cells) if min(free, shut) > UNEXPLAINED_COST else 0
+    return floors, walls, total, odd
 
 
 def _seen_around(player: Kind, goal: Kind, floors: Sequence[Kind]) -> bool:

@@ -22,9 +22,7 @@ def settled(
     cells = [_left_cell(reference, place, forward if _under_way(place) else None, set()) for place in crates]
     taken = set(cells)
     here = _left_cell(reference, seen, forward, taken)
-    state = GridState(
-        reference.rows, reference.cols, reference.blocked, reference.goals, here, tuple(cells)
-    )
+    state = GridState(reference.rows, reference.cols, reference.blocked, reference.goals, here, tuple(cells))
     order = sorted(range(len(crates)), key=lambda index: cells[index])
     configuration = {PLAYER: seen} | {f"{BOX}#{n}": crates[index] for n, index in enumerate(order, start=1)}
     rest = configuration_of(state)
@@ -68,17 +66,13 @@ def _push_direction(player: Position, boxes: list[Position]) -> tuple[int, int] 
     return None
 
 
-def _left_cell(
-    reference: GridState, place: Position, forward: tuple[int, int] | None, taken: set[Cell]
-) -> Cell:
+def _left_cell(reference: GridState, place: Position, forward: tuple[int, int] | None, taken: set[Cell]) -> Cell:
     """The cell that a piece stands in or left: behind it in a push, else the nearest that is free."""
     cells = between(place)
     if forward is not None and len(cells) > 1:
         return min(cells, key=lambda cell: cell[0] * forward[0] + cell[1] * forward[1])
     free = [
-        cell
-        for cell in cells
-        if reference.inside(cell) and cell not in reference.blocked and cell not in taken
+        cell for cell in cells if reference.inside(cell) and cell not in reference.blocked and cell not in taken
     ]
     near = (round(place[0]), round(place[1]))
     if not _under_way(place) and near in free:

@@ -26,7 +26,7 @@ from worlds.grid import (
     walk,
 )
 from worlds.grid_drawing import draw, draw_frames
-from worlds.grid_kinds import pictures
+from worlds.grid_kinds import picture_of
 from worlds.grid_looks import style_of
 from worlds.grid_prompts import Asked, read_prompt
 from worlds.grid_reading import Roles, assign
@@ -78,9 +78,7 @@ class RunWorld:
     def configuration(self, state: GridState) -> Configuration:
         return configuration_of(state)
 
-    def path(
-        self, state: GridState, action: Run, start: Configuration | None = None
-    ) -> list[Configuration]:
+    def path(self, state: GridState, action: Run, start: Configuration | None = None) -> list[Configuration]:
         """From where the player is seen to the run's end, over free cells; empty if it is there already.
 
         Raises ValueError where no way leads there.
@@ -148,15 +146,17 @@ class RunWorld:
         asked = read_prompt(prompt)
         if asked.pushes or asked.of("box"):
             return None
-        for picture in pictures(frame):
-            roles = assign(picture, asked, boxes=False)
-            if roles is not None:
-                return self._scene(frame, asked, roles) if self._mine(asked, roles) else None
-        return None
+        picture = picture_of(frame)
+        roles = assign(picture, asked, boxes=False) if picture is not None else None
+        if roles is None or not self._mine(asked, roles):
+            return None
+        return self._scene(frame, asked, roles)
 
     def _scene(self, frame: Frame, asked: Asked, roles: Roles) -> Scene:
         wall = roles.walls[0] if roles.walls else None
-        return GridScene(self, frame, roles, legend_of(asked, roles.player, roles.goal, roles.floors[0], wall, None))
+        return GridScene(
+            self, frame, roles, legend_of(asked, roles.player, roles.goal, roles.floors[0], wall, None)
+        )
 
     def describe(self, actions: Sequence[Run], legend: Legend) -> str:
         sentences = [

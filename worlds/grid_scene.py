@@ -62,7 +62,7 @@ class GridScene:
         if tracked is None or tracked.stray_px > STRAY_MAX * changed.size:
             return None
         missing = list(tracked.missing)
-        if tracked.stray_px > STRAY_NOTED * self._lattice.pitch**2:
+        if tracked.stray_px > STRAY_NOTED * self._lattice.pitch**2 and self._solid(tracked.stray):
             missing.append("layout")
         return settled(self._state, tracked.player, tracked.boxes, tuple(missing), tracked.confidence)
 
@@ -105,6 +105,14 @@ class GridScene:
         """The static background in the colours that this frame has drifted to."""
         tint = tint_between(frame, self._background)
         return (self._background, None) if tint is None else (tint.apply(self._background), tint)
+
+    def _solid(self, stray: Mask) -> bool:
+        """Whether what no piece explains has an inside, unlike rims that compression has frayed."""
+        inner = stray[1:-1, 1:-1].copy()
+        for rows in (slice(0, -2), slice(1, -1), slice(2, None)):
+            for cols in (slice(0, -2), slice(1, -1), slice(2, None)):
+                inner &= stray[rows, cols]
+        return bool(inner.sum() > 0.5 * STRAY_NOTED * self._lattice.pitch**2)
 
     def _reference_reading(self) -> Reading:
         return Reading(self._state, configuration_of(self._state))

@@ -39,7 +39,9 @@ def _moves(text: str) -> list[re.Match[str]]:
     return list(re.finditer(r"\bto\s+\(?" + PLACE, text, re.IGNORECASE))
 
 
-def legend_of(asked: Asked, player: Kind, goal: Kind | None, floor: Kind, wall: Kind | None, box: Kind | None) -> Legend:
+def legend_of(
+    asked: Asked, player: Kind, goal: Kind | None, floor: Kind, wall: Kind | None, box: Kind | None
+) -> Legend:
     """The prompt's own words where it has them, else what the picture shows."""
     return Legend(
         player=_thing(asked.of("player"), player),

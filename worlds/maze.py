@@ -18,6 +18,7 @@ SIZES: dict[Difficulty, tuple[tuple[int, int], tuple[int, int]]] = {
     "hard": ((5, 6), (9, 18)),
 }
 LOOPS = 0.06  # share of inner walls that are opened, so that there may be more than one way
+BLOCKED_MIN = 0.15  # share of all cells
 WALLED = 0.8  # share of the border that is blocked in a maze
 
 
@@ -90,7 +91,8 @@ def wording(words: Words, rng: np.random.Generator) -> str:
 
 def mine(asked: Asked, roles: Roles) -> bool:
     """Whether what is blocked is walls: the prompt says so, or they stand all around or nearly everywhere."""
-    if not roles.state.blocked or (asked.traps and not asked.walls):
+    state = roles.state
+    if len(state.blocked) < BLOCKED_MIN * state.rows * state.cols or (asked.traps and not asked.walls):
         return False
     return (asked.walls and not asked.traps) or walled(roles.state)
 

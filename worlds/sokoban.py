@@ -26,7 +26,7 @@ from worlds.grid import (
     walk,
 )
 from worlds.grid_drawing import draw, draw_frames
-from worlds.grid_kinds import pictures
+from worlds.grid_kinds import picture_of
 from worlds.grid_looks import style_of
 from worlds.grid_prompts import read_prompt
 from worlds.grid_reading import assign
@@ -40,6 +40,7 @@ from worlds.sokoban_words import wording_of
 from worlds.world import Configuration, Difficulty, Frame, Frames, Look, Position, Scene
 
 ARRIVED_CELLS = 0.02
+WALLS_MIN = 0.1  # share of all cells
 SENTENCE = re.compile(
     rf"\bpush\w*[^.]*?\bat\s+\(?{PLACE}\)?\s*,?\s*(?:straight\s+)?(?:on)?to\s+\(?{PLACE}|\bto\s+\(?{PLACE}",
     re.IGNORECASE,
@@ -198,20 +199,21 @@ class Sokoban:
         asked = read_prompt(prompt)
         if not (asked.pushes or asked.of("box")):
             return None
-        for picture in pictures(frame):
-            roles = assign(picture, asked, boxes=True)
-            if roles is not None:
-                wall = roles.walls[0] if roles.walls else None
-                legend = legend_of(asked, roles.player, roles.goal, roles.floors[0], wall, roles.box)
-                return GridScene(self, frame, roles, legend)
-        return None
+        picture = picture_of(frame)
+        roles = assign(picture, asked, boxes=True) if picture is not None else None
+        if roles is None or len(roles.state.blocked) < WALLS_MIN * roles.state.rows * roles.state.cols:
+            return None
+        wall = roles.walls[0] if roles.walls else None
+        legend = legend_of(asked, roles.player, roles.goal, roles.floors[0], wall, roles.box)
+        return GridScene(self, frame, roles, legend)
 
     def describe(self, actions: Sequence[Act], legend: Legend) -> str:
         sentences: list[str] = []
         for index, action in enumerate(actions):
             who = f"{'Then the' if index else 'The'} {legend.player}"
             if isinstance(action, Walk):
-                sentences.append(f"{who} walks along the {legend.floor} to {named(action.cell)}.")
+                way = f"along the {legend.floor}, without pushing the {legend.box},"
+                sentences.append(f"{who} walks {way} to {named(action.cell)}.")
             else:
                 what = f"the {legend.box} at {named(action.box)}"
                 sentences.append(f"{who} pushes {what} to {named(action.to)}.")

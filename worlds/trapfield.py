@@ -20,6 +20,9 @@ SIZES: dict[Difficulty, tuple[tuple[int, int], tuple[float, float], tuple[int, i
 }
 
 
+TRAPS_MIN = 2
+
+
 def sample(rng: np.random.Generator, difficulty: Difficulty) -> GridState:
     """A field whose shortest plan has as many runs as the difficulty says."""
     (small, large), shares, (least, most) = SIZES[difficulty]
@@ -69,7 +72,7 @@ def wording(words: Words, rng: np.random.Generator) -> str:
 
 def mine(asked: Asked, roles: Roles) -> bool:
     """Whether what is blocked is traps: the prompt says so, or they lie scattered over an open field."""
-    if not roles.state.blocked or (asked.walls and not asked.traps):
+    if len(roles.state.blocked) < TRAPS_MIN or (asked.walls and not asked.traps):
         return False
     return (asked.traps and not asked.walls) or not walled(roles.state)
 

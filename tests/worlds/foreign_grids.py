@@ -205,7 +205,9 @@ def _draw(world: str, state: GridState, ink: _Ink, rng: np.random.Generator) -> 
     _shape(pen, ink.shapes["player"], ink.rgb["player"], state.player, cell, margin, size_of, outline=outline)
     if line != "none" and over:
         _lines(pen, state, cell, margin, line)
-    note = f"{size[0]}x{size[1]} cell {cell} margin {margin} lines {line} {'over' if over else ''} crosses {crosses}"
+    note = (
+        f"{size[0]}x{size[1]} cell {cell} margin {margin} lines {line} {'over' if over else ''} crosses {crosses}"
+    )
     return _aged(image, rng, note)
 
 
@@ -242,7 +244,15 @@ def _lines(pen: ImageDraw.ImageDraw, state: GridState, cell: int, margin: int, k
 
 
 def _shape(
-    pen: ImageDraw.ImageDraw, shape: str, rgb: RGB, cell: Cell, side: int, margin: int, size: float, *, outline: bool
+    pen: ImageDraw.ImageDraw,
+    shape: str,
+    rgb: RGB,
+    cell: Cell,
+    side: int,
+    margin: int,
+    size: float,
+    *,
+    outline: bool,
 ) -> None:
     left, top, right, bottom = _box(cell, side, margin)
     if shape == "tile":
@@ -311,7 +321,12 @@ def _yard(rng: np.random.Generator) -> GridState:
         shut = {(row, col) for row in range(rows) for col in range(cols)} - set(inside)
         shut |= set(cells[2 * boxes + 1 : 2 * boxes + 1 + walls])
         state = GridState(
-            rows, cols, frozenset(shut), frozenset(cells[1 : 1 + boxes]), cells[0], tuple(cells[1 + boxes : 1 + 2 * boxes])
+            rows,
+            cols,
+            frozenset(shut),
+            frozenset(cells[1 : 1 + boxes]),
+            cells[0],
+            tuple(cells[1 + boxes : 1 + 2 * boxes]),
         )
         if all(_joined(state, cell) for cell in (*state.goals, *state.boxes)):
             return state
