@@ -39,7 +39,7 @@ class Start:
     frame: ArtifactKey
     plan: Plan
     history: tuple[Progressed, ...] = ()
-    must_finish: bool = False  # a right but unfinished action is not enough
+    must_finish: bool = False  # nobody plans the rest: a right but unfinished action is not enough
 
 
 def attempt_until_accepted(

@@ -31,7 +31,7 @@ from orchestrator.records import (
     Video,
 )
 from orchestrator.single_shot import play_single_shot
-from orchestrator.steps import play_step
+from orchestrator.steps import merged, play_step
 
 
 class Placed(Record):
@@ -105,7 +105,8 @@ def collabvr(job: Job) -> Ending:
     sub_actions: tuple[str, ...] = ()
     reason = f"all {job.policy.max_steps} steps used"
     for t in range(1, job.policy.max_steps + 1):
-        start = Start(f"step/{t}", t, frame, Plan(), history, must_finish=t == job.policy.max_steps)
+        last = t == job.policy.max_steps
+        start = Start(f"step/{t}", t, frame, Plan(), history, must_finish=last or len(sub_actions) > 1)
         try:
             plan = _sub_plan(sub_actions[0]) if sub_actions else _plan(job, start)
         except OutOfBudget as spent:
@@ -121,7 +122,7 @@ def collabvr(job: Job) -> Ending:
         if end.step.footage.segments:
             footage, frame = join(footage, end.step.footage), end.step.last_frame
             history = (*history, *end.history)
-        sub_actions = end.sub_actions or sub_actions
+        sub_actions = merged((*end.sub_actions, *sub_actions), job.policy.max_steps - t)
         if end.out_of_budget is not None:
             reason = str(end.out_of_budget)
             break

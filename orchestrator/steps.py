@@ -50,7 +50,8 @@ def play_step(job: Job, start: Start) -> StepEnd:
             return _end(job, start, accepted, "accepted")
         route = _route(job, start)
         if route.action == "split":
-            return _split(job, start, route)
+            dropped = _step(job, start, None, "split", start.frame, route=route)
+            return StepEnd(dropped, sub_actions=route.sub_actions)
         if route.action == "regenerate":
             more = range(many + 1, 2 * many + 1)
             accepted = attempt_until_accepted(job, start, more, (route.suggestion,))
@@ -78,8 +79,9 @@ def _route(job: Job, start: Start) -> Route:
         default=Route(action="fallback", reason="the router gave no readable answer"),
     )
     route = answer.value
-    if route.action == "split" and (start.must_finish or not route.sub_actions):
-        reason = "no step is left for sub-actions" if start.must_finish else "a split into nothing"
+    left = job.policy.max_steps - start.step
+    if route.action == "split" and (not left or not route.sub_actions):
+        reason = "a split into nothing" if left else "no step is left for sub-actions"
         return route.model_copy(update={"action": "fallback", "reason": f"{reason}; {route.reason}"})
     return route
 
@@ -89,13 +91,11 @@ def _judgements(attempts: list[Attempt]) -> list[dict[str, object]]:
     return [{"candidate": a.candidate, "verdict": a.verdict, "prompt": a.shot.prompt} for a in attempts]
 
 
-def _split(job: Job, start: Start, route: Route) -> StepEnd:
-    """The step's clips are dropped; each sub-action is a step, what exceeds the rest goes into the last."""
-    left = job.policy.max_steps - start.step
-    subs = route.sub_actions
-    if len(subs) > left:
-        subs = (*subs[: left - 1], " ".join(subs[left - 1 :]))
-    return StepEnd(_step(job, start, None, "split", start.frame, route=route), sub_actions=subs)
+def merged(sub_actions: tuple[str, ...], steps_left: int) -> tuple[str, ...]:
+    """One sub-action per step; what exceeds the steps that are left goes into the last."""
+    if len(sub_actions) <= steps_left:
+        return sub_actions
+    return (*sub_actions[: steps_left - 1], " ".join(sub_actions[steps_left - 1 :]))
 
 
 def _fall_back(job: Job, start: Start, route: Route | None) -> StepEnd:

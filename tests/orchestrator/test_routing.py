@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.errors import ReplyUnreadable
 from orchestrator.records import Choice, Route
-from tests.orchestrator.fakes import ACCEPT, DONE, MOVE, NO, REJECT, reject, stage
+from tests.orchestrator.fakes import ACCEPT, DONE, FALLBACK, MOVE, NO, PARTIAL, REJECT, reject, stage
 
 
 def test_regenerate_makes_attempts_m_plus_1_to_2m_from_the_original_instruction_and_one_suggestion() -> None:
@@ -129,3 +129,32 @@ def test_an_unreadable_router_is_a_fallback_after_three_asks() -> None:
     s.run()
     assert s.model.roles().count("route") == 3
     assert s.trajectory().steps[0].status == "best_effort"
+
+
+def test_a_sub_action_with_others_after_it_must_be_finished() -> None:
+    routes = [Route(action="split", sub_actions=("One.", "Two.")), FALLBACK]
+    verdicts = [REJECT, PARTIAL, ACCEPT, PARTIAL]
+    s = stage(plans=[MOVE, DONE], verdicts=verdicts, routes=routes, max_steps=4, max_attempts=1)
+    s.run()
+    assert [step.status for step in s.trajectory().steps] == ["split", "best_effort", "accepted"]
+    assert s.prompts == ["Move right.", "One.", "Two."]
+
+
+def test_a_sub_action_that_is_split_again_leaves_the_others_to_be_done() -> None:
+    routes = [
+        Route(action="split", sub_actions=("One.", "Two.")),
+        Route(action="split", sub_actions=("One a.", "One b.")),
+    ]
+    verdicts = [REJECT, REJECT, ACCEPT]
+    s = stage(plans=[MOVE, DONE], verdicts=verdicts, routes=routes, max_steps=4, max_attempts=1)
+    s.run()
+    assert s.prompts == ["Move right.", "One.", "One a.", "One b. Two."]
+
+
+def test_an_unfinished_sub_action_is_continued_before_the_next_one() -> None:
+    route = Route(action="split", sub_actions=("One.", "Two."))
+    verdicts = [REJECT, REJECT, PARTIAL, ACCEPT, PARTIAL]
+    s = stage(plans=[MOVE, DONE], verdicts=verdicts, routes=[route], max_steps=4, max_attempts=2)
+    s.run()
+    assert s.prompts[2:] == ["One.", "One. Go on.", "Two."]
+    assert [step.status for step in s.trajectory().steps] == ["split", "accepted", "accepted"]
