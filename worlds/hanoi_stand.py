@@ -77,14 +77,15 @@ def stand_of(frame: Frame, background: Floats) -> Stand | None:
     colour = np.median(base, axis=0)
     if float((np.abs(base - colour).max(axis=1) < LIKE).mean()) < 0.85:
         return None
-    wood = np.abs(frame[:base_top].astype(np.int16) - colour).max(axis=2) < LIKE
-    rows = np.flatnonzero(wood.any(axis=1))
-    if rows.size == 0:
-        return None
-    poles = _poles(wood, int(rows[0]), (int(across[0]) + int(across[-1]) + 1) / 2)
-    if poles is None:
-        return None
-    return Stand(base_top, int(across[0]), int(across[-1]) + 1, int(rows[0]), poles, colour)
+    away = np.abs(frame[:base_top].astype(np.int16) - colour).max(axis=2)
+    for like in (LIKE, 2 * LIKE):  # thin pegs lose colour in compressed pictures
+        rows = np.flatnonzero((away < like).any(axis=1))
+        middle = (int(across[0]) + int(across[-1]) + 1) / 2
+        for top in rows[:: max(1, height // 400)][:200]:  # a disc in the air may blend into wood above the tips
+            poles = _poles(away < like, int(top), middle)
+            if poles is not None:
+                return Stand(base_top, int(across[0]), int(across[-1]) + 1, int(top), poles, colour)
+    return None
 
 
 def _poles(wood: Mask, top: int, middle: float) -> tuple[tuple[int, int], ...] | None:
@@ -119,25 +120,33 @@ def _near(wood: Mask, middle: float, size: int) -> tuple[int, int]:
 
 
 def bars(frame: Frame, background: Floats, stand: Stand) -> list[Bar] | None:
-    """Every bar above the base that is neither background nor wood; None if something there is no bar."""
+    """Every bar above the base that is neither background nor wood, of one height and different widths."""
+    for tolerance in (16, 28, 10):
+        found = _bars(frame, background, stand, tolerance)
+        heights, widths = [bar.height for bar in found], sorted(bar.width for bar in found)
+        if found and max(heights) - min(heights) <= 2 and all(a < b for a, b in itertools.pairwise(widths)):
+            return found
+    return None
+
+
+def _bars(frame: Frame, background: Floats, stand: Stand, tolerance: int) -> list[Bar]:
+    """Long flat zones; none if a zone that is no fringe is no bar."""
     above = frame[: stand.base_top].astype(np.int16)
     drawn = np.abs(above - background).max(axis=2) > APART
     wood = np.abs(above - stand.colour).max(axis=2) < LIKE
-    labels, count = regions.flat(frame[: stand.base_top], 16)
+    labels, count = regions.flat(frame[: stand.base_top], tolerance)
     labels = np.where(drawn & ~wood, labels, 0).astype(np.int32)
     labels, areas = regions.only(labels, count, 0.0012 * frame.shape[0] * frame.shape[1])
     found: list[Bar] = []
     for index, (area, box) in enumerate(zip(areas, regions.boxes(labels, len(areas)), strict=True), start=1):
         top, left, bottom, right = box
-        if area < 0.8 * (bottom - top) * (right - left) or right - left < 1.2 * (bottom - top):
-            return None
+        if area < 0.25 * max(areas):
+            continue
+        if area < 0.72 * (bottom - top) * (right - left) or right - left < 1.2 * (bottom - top):
+            return []
         colour = np.median(frame[: stand.base_top][labels == index], axis=0)
         found.append(_whole(frame, Bar(top, left, bottom, right, colour)))
-    heights = [bar.height for bar in found]
-    widths = sorted(bar.width for bar in found)
-    if not found or max(heights) - min(heights) > 2:
-        return None
-    return found if all(one < other for one, other in itertools.pairwise(widths)) else None
+    return found
 
 
 def _whole(frame: Frame, bar: Bar) -> Bar:
