@@ -7,6 +7,7 @@ centre, whole at rest.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -102,7 +103,7 @@ class Legend:
 
 
 class _Free(Protocol):
-    def __call__(self, cell: Cell) -> bool: ...
+    def __call__(self, cell: Cell, /) -> bool: ...
 
 
 def line(start: Cell, end: Cell) -> list[Cell]:
@@ -227,7 +228,7 @@ def between(position: Position) -> list[Cell]:
 
 
 def _length(way: list[Position]) -> float:
-    return sum(math.dist(a, b) for a, b in zip(way, way[1:], strict=False))
+    return sum(math.dist(a, b) for a, b in itertools.pairwise(way))
 
 
 def overlaps(position: Position, cell: Position, lean: float = OVERLAP_CELLS) -> bool:

@@ -92,7 +92,9 @@ def _unmixed(kind: Kind, bare: list[RGB]) -> Kind:
     if kind.area < RIM_AREA:
         return replace(kind, piece=None, shape="", area=0.0, second=None)
     filling = kind.shape == "square" and kind.area > FILLING_AREA
-    if filling or min(_off_line(kind.tile, kind.piece, tile) for tile in bare) < MIXED_LEVELS and kind.shape == "square":
+    if filling or (
+        min(_off_line(kind.tile, kind.piece, tile) for tile in bare) < MIXED_LEVELS and kind.shape == "square"
+    ):
         return replace(kind, tile=kind.piece, piece=None, shape="", area=0.0, second=None)
     return kind
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 from worlds.grid import Lattice
 from worlds.world import Frame
@@ -60,12 +59,21 @@ def find_cells(frame: Frame) -> Cells | None:
     down, right = _profile(picture, 0), _profile(picture, 1)
     if down.sum() < 1e-3 or right.sum() < 1e-3:
         return None
-    blurred = ndimage.uniform_filter(picture, (3, 3, 1)) if min(height, width) > 300 else picture
+    blurred = _blurred(picture) if min(height, width) > 300 else picture
     in_phase = [_lattice(pitch, down, right, (height, width)) for pitch in _pitches(down, right)]
     candidates = [*in_phase, *_filling(height, width)]
     seen = [sample_cells(blurred, lattice) for lattice in candidates if lattice is not None]
     scores = [_score(cells, down, right) for cells in seen]
     return seen[scores.index(max(scores))] if scores and max(scores) > 0 else None
+
+
+def _blurred(picture: Floats) -> Floats:
+    """Means of 3 × 3 pixels, at the picture's edges of those there are."""
+    down = picture.copy()
+    down[1:-1] = (picture[:-2] + picture[1:-1] + picture[2:]) / 3
+    both = down.copy()
+    both[:, 1:-1] = (down[:, :-2] + down[:, 1:-1] + down[:, 2:]) / 3
+    return both
 
 
 def _profile(picture: Floats, axis: int) -> Floats:
@@ -75,7 +83,9 @@ def _profile(picture: Floats, axis: int) -> Floats:
     bands = turned[: len(turned) // band * band].reshape(-1, band, turned.shape[1], 3).mean(axis=1)
     steps = _widest(np.diff(bands, axis=1))
     steps = np.minimum(np.where(steps < EDGE_LEVELS, 0, steps), EDGE_LEVELS_MAX)
-    profile = np.square(steps).mean(axis=0)  # squared: an edge that stays on one line counts more than a round one
+    profile = np.square(steps).mean(
+        axis=0
+    )  # squared: an edge that stays on one line counts more than a round one
     profile = np.concatenate([[0.0], profile])  # entry x: the edge between pixels x − 1 and x
     return np.maximum(profile - np.median(profile), 0).astype(np.float32)
 
@@ -93,7 +103,9 @@ def _pitches(down: Floats, right: Floats) -> list[float]:
     scan = longest * 1.003 ** -np.arange(max(count, 1), dtype=np.float64)
     score = np.minimum(_coherence(down, scan), _coherence(right, scan))
     peaks = [
-        i for i in range(len(scan)) if score[i] > COHERENCE_MIN and score[i] >= score[max(0, i - 4) : i + 5].max() - 1e-9
+        i
+        for i in range(len(scan))
+        if score[i] > COHERENCE_MIN and score[i] >= score[max(0, i - 4) : i + 5].max() - 1e-9
     ]
     return [float(scan[i]) for i in peaks][:CANDIDATES_MAX]
 
@@ -204,13 +216,12 @@ def _most_common(samples: Floats) -> Floats:
 
 
 def _centred(content: npt.NDArray[np.bool_], slack: float) -> npt.NDArray[np.bool_]:
-    """Whether each cell's content (n, 16, 16) is small enough to ignore or spread around the middle, give or take `slack`."""
-    inner = content
-    area = inner.sum(axis=(1, 2))
-    steps = np.arange(inner.shape[1]) - (inner.shape[1] - 1) / 2
-    safe = np.maximum(area, 1)
-    y = (inner.sum(axis=2) @ steps) / safe
-    x = (inner.sum(axis=1) @ steps) / safe
+    """Whether each cell's content (n, 16, 16) lies in the middle, give or take `slack`, or is next to none."""
+    area = content.sum(axis=(1, 2))
+    steps = np.arange(SAMPLES, dtype=np.float64) - (SAMPLES - 1) / 2
+    weights = content / np.maximum(area, 1)[:, np.newaxis, np.newaxis]
+    y: npt.NDArray[np.float64] = (weights.sum(axis=2) * steps).sum(axis=1)
+    x: npt.NDArray[np.float64] = (weights.sum(axis=1) * steps).sum(axis=1)
     return (area < 8) | ((np.abs(y) < 2.4 + slack) & (np.abs(x) < 1.8 + slack))
 
 
@@ -229,4 +240,6 @@ def _score(cells: Cells, down: Floats, right: Floats) -> float:
     phase = min(_alignment(down, lattice.top, lattice.pitch), _alignment(right, lattice.left, lattice.pitch))
     gaps = (len(down) - lattice.rows * lattice.pitch, len(right) - lattice.cols * lattice.pitch)
     fills = lattice.top == lattice.left == 0.0 and max(gaps) <= 1.0
-    return (FILLING if fills else 1.0) * (0.1 + max(0.0, phase)) * (1 - uneven) ** 4 * (1 - off) * lattice.pitch**0.3
+    return (
+        (FILLING if fills else 1.0) * (0.1 + max(0.0, phase)) * (1 - uneven) ** 4 * (1 - off) * lattice.pitch**0.3
+    )

@@ -55,7 +55,7 @@ class Style:
 
 
 def style_of(look: Look, *, boxes: bool = False) -> Style:
-    """The style of a look; the same seed gives the same style. With boxes, goals are no tiles a box could hide."""
+    """The style of a look; the same seed gives the same style. With boxes, no goal is a tile one could hide."""
     style = _style(look)
     if boxes and style.goal_shape in ("tile", "square"):
         return replace(style, goal_shape="ring")

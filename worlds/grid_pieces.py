@@ -124,7 +124,9 @@ def tint_between(frame: Frame, background: Frame) -> Tint | None:
         ridge = np.eye(4, dtype=np.float32) * 0.02 * 255**2 * 0.05 * keep.sum()
         prior = np.vstack([np.eye(3, dtype=np.float32), np.zeros((1, 3), np.float32)])
         part = source[keep]
-        solution = np.linalg.solve(part.T @ part + ridge, part.T @ target[keep] + ridge @ prior)
+        left: npt.NDArray[np.float64] = (part.T @ part + ridge).astype(np.float64)
+        wanted: npt.NDArray[np.float64] = (part.T @ target[keep] + ridge @ prior).astype(np.float64)
+        solution = np.linalg.solve(left, wanted).astype(np.float32)
         error = np.abs(source @ solution - target).max(axis=1)
         keep = error <= max(12.0, float(np.median(error)) * 2)
     if np.median(np.abs(source @ solution - target)) > 8 or np.abs(solution[:3] - np.eye(3)).max() > 0.6:
@@ -347,5 +349,3 @@ def _bounds(mask: Mask) -> tuple[int, int, int, int] | None:
         return None
     cols = np.flatnonzero(mask.any(axis=0))
     return int(rows[0]), int(rows[-1]) + 1, int(cols[0]), int(cols[-1]) + 1
-
-

@@ -8,6 +8,7 @@ Knows no picture.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -47,15 +48,18 @@ TRAPS = _words(
     "trap hazard spike lava mine danger dangerous bomb pit hole fire poison deadly thorn acid hazardous unsafe"
 )
 NEUTRAL = _words(
-    "coloured colored solid filled small large big little tiny single full shaded shaped area region zone mark marked "
+    "coloured colored solid filled small large big little tiny single full shaded shaped area region "
+    "zone mark marked "
     "marker symbol piece token spot position location background ones one thing element part section glyph icon "
-    "sign space place field warehouse main lone tile cell outlined thick thin bold hued tinted toned color colour maze grid puzzle board "
+    "sign space place field warehouse main lone tile cell outlined thick thin bold hued tinted toned "
+    "color colour maze grid puzzle board "
     "same other only any each every all final central plain object figure item unit floor-tile"
 )
 DETERMINERS = _words("the a an this that these those its their any each every all some of either both")
 LINKS = (
     _words(
-        "is are was be being as in with = : – — → - ( represented shown marked drawn depicted displayed indicated "
+        "is are was be being as in with = : – — → - ( represented shown marked drawn depicted displayed "
+        "indicated "
         "given rendered coloured colored painted filled denoted denotes appear appears look looks like made "
         "consisting by using represents represent marks mark shows show means mean stands stand for serves serve "
         "acts act indicates indicate signals considered counts count treated form forms make makes up can called "
@@ -64,7 +68,7 @@ LINKS = (
     | DETERMINERS
     | NEUTRAL
 )
-VERB_LINKS = LINKS - DETERMINERS - NEUTRAL - frozenset("in with by using can like".split())
+VERB_LINKS = LINKS - DETERMINERS - NEUTRAL - frozenset(["in", "with", "by", "using", "can", "like"])
 MOTION = _words(
     "slide move travel roll glide walk navigate go head advance run proceed crawl step make start traverse"
 )
@@ -75,6 +79,7 @@ ALONG = _words(
     "along through across over via within inside follow following traverse traversing between using on"
 )
 TOWARDS = _words("to onto into reach reaching toward towards until at find finding enter entering touch touching")
+STOP_PLACES = _words("on at in with onto inside")
 WALKED = _words("walked entered crossed visited stepped used travelled traveled traversed taken")
 MODALS = _words("wants needs has must should tries shall starts begins wishes seeks")
 STOPS = _words("stop stopping end ending rest resting land landing finish halt halting park arrive arriving")
@@ -178,13 +183,15 @@ def _items(sentence: list[str], phrases: list[Phrase], votes: dict[tuple[int, Ro
         if colour is not None:
             while items and (items[-1].word in NEUTRAL or items[-1].word in SHAPE_OF) and items[-1].phrase < 0:
                 shape = SHAPE_OF.get(items.pop().word)
-        words, roles = sentence[index:stop], list[Role]()
+        words = sentence[index:stop]
+        roles: list[Role] = list[Role]()
         index = max(stop, index)
         while index < len(sentence) and _in_noun_phrase(sentence, index):
             word = _stem(sentence[index])
             shape = shape or SHAPE_OF.get(word)
             role = _role_noun(sentence[index])
-            roles += [role] if role else []
+            if role is not None:
+                roles.append(role)
             words.append(sentence[index])
             index += 1
         phrases.append(Phrase(" ".join(words), colour, shape))
@@ -238,7 +245,7 @@ def _role_noun(token: str) -> Role | None:
 def _equations(items: list[_Item], votes: dict[tuple[int, Role], float]) -> None:
     """ "Walls are light blue", "the goal, shown as a star", "red = player", "the red x (traps)"."""
     marks = [i for i, item in enumerate(items) if item.role is not None or item.phrase >= 0]
-    for left, right in zip(marks, marks[1:], strict=False):
+    for left, right in itertools.pairwise(marks):
         a, b = items[left], items[right]
         if (a.phrase >= 0) == (b.phrase >= 0):
             continue
@@ -269,37 +276,45 @@ def _actions(items: list[_Item], votes: dict[tuple[int, Role], float], pushes: b
         before, after = _before(items, i), [item.word for item in items[i + 1 : i + 9]]
         if pushes:
             _pushing(before, after, item.phrase, votes)
-        last = before[-1] if before else ""
         if avoiding:
             leaving = any(word.startswith("leav") for word in before[-2:])
             pulling = any(word.startswith("pull") for word in before[-2:])
-            votes[item.phrase, "floor" if leaving else "box" if pulling else "wall"] += 1.5
+            role: Role = "floor" if leaving else "box" if pulling else "wall"
+            votes[item.phrase, role] += 1.5
             continue
-        stopping = any(_base(word) in STOPS or word.startswith("align") for word in before[-3:])
-        if (last in ("on", "at", "in", "with", "onto", "inside") and stopping) or _base(last) in (
-            "cover",
-            "occupy",
-        ):
-            votes[item.phrase, "goal"] += 2.0
-        elif last in ALONG:
-            votes[item.phrase, "floor"] += 1.5
-        elif last in TOWARDS or _base(last) in TOWARDS:
-            votes[item.phrase, "goal"] += 1.0
-        elif last == "from":
-            votes[item.phrase, "player"] += 0.6
-        elif _base(last) in STEER:
-            votes[item.phrase, "player"] += 1.0
-        elif last in ("behind",):
-            votes[item.phrase, "box"] += 1.0
-        if "can" in after[:3] and any(word in WALKED for word in after[:6]):
-            votes[item.phrase, "floor"] += 2.0
-            continue
-        if after[:1] and after[0] in MODALS and not any(word in ("be", "is", "not") for word in after[:2]):
-            votes[item.phrase, "player"] += 1.0
-            continue
-        verbs = [word for word in after[:4] if _base(word) in MOTION]
-        if verbs and not any(word in TOWARDS | ALONG | {"when", ","} for word in after[: after.index(verbs[0])]):
-            votes[item.phrase, "player"] += 0.5 if pushes else 1.0
+        _governed(before, item.phrase, votes)
+        _doing(after, item.phrase, votes, 0.5 if pushes else 1.0)
+
+
+def _governed(before: list[str], phrase: int, votes: dict[tuple[int, Role], float]) -> None:
+    """The verb or preposition before a phrase: "slides along", "stops on", "guide"."""
+    last = before[-1] if before else ""
+    stopping = any(_base(word) in STOPS or word.startswith("align") for word in before[-3:])
+    if (last in STOP_PLACES and stopping) or _base(last) in ("cover", "occupy"):
+        votes[phrase, "goal"] += 2.0
+    elif last in ALONG:
+        votes[phrase, "floor"] += 1.5
+    elif last in TOWARDS or _base(last) in TOWARDS:
+        votes[phrase, "goal"] += 1.0
+    elif last == "from":
+        votes[phrase, "player"] += 0.6
+    elif _base(last) in STEER:
+        votes[phrase, "player"] += 1.0
+    elif last == "behind":
+        votes[phrase, "box"] += 1.0
+
+
+def _doing(after: list[str], phrase: int, votes: dict[tuple[int, Role], float], weight: float) -> None:
+    """The verb after a phrase: "moves", "wants to get to", "can be walked on"."""
+    if "can" in after[:3] and any(word in WALKED for word in after[:6]):
+        votes[phrase, "floor"] += 2.0
+        return
+    if after[:1] and after[0] in MODALS and not {"be", "is", "not"} & set(after[:2]):
+        votes[phrase, "player"] += 1.0
+        return
+    verbs = [word for word in after[:4] if _base(word) in MOTION]
+    if verbs and not set(after[: after.index(verbs[0])]) & (TOWARDS | ALONG | {"when", ","}):
+        votes[phrase, "player"] += weight
 
 
 def _pushing(before: list[str], after: list[str], phrase: int, votes: dict[tuple[int, Role], float]) -> None:
@@ -351,11 +366,11 @@ def _decide(
     keys = _merged(phrases)
     totals: dict[tuple[Phrase, Role], float] = defaultdict(float)
     for (index, role), weight in votes.items():
-        role = "goal" if role == "box" and not pushes else role
-        totals[keys[index], role] += weight
+        named: Role = "goal" if role == "box" and not pushes else role
+        totals[keys[index], named] += weight
     chosen: dict[Role, list[tuple[float, Phrase]]] = defaultdict(list)
     for phrase in dict.fromkeys(keys):
-        roles = {role: weight for (other, role), weight in totals.items() if other == phrase}
+        roles: dict[Role, float] = {role: w for (other, role), w in totals.items() if other == phrase}
         if not roles:
             continue
         best = max(roles, key=lambda role: roles[role])

@@ -42,7 +42,7 @@ Wording = Callable[[Words, np.random.Generator], str]
 
 
 class RunWorld:
-    """Implements `worlds.world.World`. `mine(asked, roles)` says whether an understood picture is this world's."""
+    """Implements `worlds.world.World`. `mine(asked, roles)`: whether an understood picture is this world's."""
 
     def __init__(
         self, name: str, *, sampler: Sampler, wording: Wording, mine: Callable[[Asked, Roles], bool], traps: bool
@@ -110,7 +110,8 @@ class RunWorld:
             wrong.append(("wrong_target", [at(state.player), at(beyond)]))
         elif beyond in state.blocked:
             wrong.append(("illegal_move", [at(state.player), at(beyond)]))
-        wrong += [("illegal_move", way) for way in self._shortcuts(state)]
+        for way in self._shortcuts(state):
+            wrong.append(("illegal_move", way))
         return [(kind, [{PLAYER: point} for point in corners(way)]) for kind, way in wrong]
 
     def _shortcuts(self, state: GridState) -> list[list[Position]]:
@@ -159,11 +160,9 @@ class RunWorld:
         )
 
     def describe(self, actions: Sequence[Run], legend: Legend) -> str:
-        sentences = [
-            f"{'Then the' if index else 'The'} {legend.player} slides along the {legend.floor} to {named(run.cell)}."
-            for index, run in enumerate(actions)
-        ]
-        return " ".join(sentences)
+        way = f"{legend.player} slides along the {legend.floor}"
+        sentences = [f"{way} to {named(run.cell)}." for run in actions]
+        return " ".join(f"{'Then the' if index else 'The'} {told}" for index, told in enumerate(sentences))
 
     def parse(self, text: str) -> list[Run]:
         """Every "to row R, column C", in order."""

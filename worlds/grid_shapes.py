@@ -62,9 +62,10 @@ def _templates() -> tuple[tuple[str, npt.NDArray[np.bool_]], ...]:
 def _normal(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """The mask's bounding box at 16 × 16."""
     rows, cols = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    y = np.linspace(rows[0], rows[-1] + 1, 33)[1::2].astype(int)
-    x = np.linspace(cols[0], cols[-1] + 1, 33)[1::2].astype(int)
-    return mask[np.ix_(np.minimum(y, rows[-1]), np.minimum(x, cols[-1]))]
+    steps = (np.arange(16) + 0.5) / 16
+    y = (int(rows[0]) + steps * (int(rows[-1]) + 1 - int(rows[0]))).astype(np.int64)
+    x = (int(cols[0]) + steps * (int(cols[-1]) + 1 - int(cols[0]))).astype(np.int64)
+    return mask[np.ix_(y, x)]
 
 
 def shape_of(mask: npt.NDArray[np.bool_]) -> str:

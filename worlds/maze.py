@@ -74,15 +74,19 @@ def wording(words: Words, rng: np.random.Generator) -> str:
     floor, wall = words.floor, words.wall
     return picked(
         (
-            f"Make a 2D animation from this picture of a maze. The {player} glides evenly along the {floor} squares "
+            f"Make a 2D animation from this picture of a maze. The {player} glides evenly along the "
+            f"{floor} squares "
             f"and comes to rest exactly on the {goal}. The {player} never enters the {wall} squares.\n\n"
-            f"Maze:\n The corridors are {floor} squares, the walls are {wall} squares.\n The goal is the {goal}.\n\n"
+            f"Maze:\n The corridors are {floor} squares, the walls are {wall} squares.\n The goal is the "
+            f"{goal}.\n\n"
             "Camera:\n Fixed, seen from straight above. No zoom, no pan.",
             f"Guide the {player} through the maze to the {goal}. Walls are {wall}, corridors are {floor}. "
             "Nothing but the player moves, and it never touches a wall.",
-            f"In this maze, {floor} cells can be walked on and {wall} cells are walls. The {player} has to reach the "
+            f"In this maze, {floor} cells can be walked on and {wall} cells are walls. The {player} has "
+            f"to reach the "
             f"{goal}; it moves in straight lines and stops there. Keep the camera still.",
-            f"Legend: player = {player}; exit = {goal}; walls = {wall}; floor = {floor}. Show the player walking to "
+            f"Legend: player = {player}; exit = {goal}; walls = {wall}; floor = {floor}. Show the player "
+            f"walking to "
             "the exit at a steady pace without crossing any wall.",
         ),
         rng,

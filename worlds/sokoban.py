@@ -279,7 +279,7 @@ def _clear(state: GridState, box: Cell, push: Push) -> bool:
 
 
 def _piece(state: GridState, push: Push, seen: dict[str, Position]) -> str | None:
-    """The piece that a push moves: the box on its way, nearest to its start; one that has arrived, if no other."""
+    """The piece that a push moves: the box on its way, nearest to its start."""
     down, right = push.ahead
     length = abs(push.to_row - push.row) + abs(push.to_col - push.col)
     found: list[tuple[float, str]] = []

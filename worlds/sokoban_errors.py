@@ -13,9 +13,8 @@ def wrong_ways(state: GridState, to: Cell, box: Cell | None) -> Wrong:
     """Alternatives to a walk to a cell, or to a push of the box at `box` to `to`."""
     if box is None:
         return [*_other_walks(state, to), *_through(state, at(to)), *_into_neighbours(state)]
-    wrong = _other_pushes(state, box, to)
-    wrong += [(kind, path) for kind, path in _into_neighbours(state) if kind == "illegal_move"]
-    return wrong + _steps_away(state, box)
+    through: Wrong = [(kind, path) for kind, path in _into_neighbours(state) if kind == "illegal_move"]
+    return [*_other_pushes(state, box, to), *through, *_steps_away(state, box)]
 
 
 def _walk_path(way: list[Cell]) -> list[Configuration]:
@@ -83,20 +82,17 @@ def _other_pushes(state: GridState, box: Cell, to: Cell) -> Wrong:
         return []
     piece = f"{BOX}#{state.boxes.index(box) + 1}"
     ahead = (cells[0][0] - box[0], cells[0][1] - box[1])
-    behind = (box[0] - ahead[0], box[1] - ahead[1])
+    behind, before = (box[0] - ahead[0], box[1] - ahead[1]), (to[0] - ahead[0], to[1] - ahead[1])
     beyond = (to[0] + ahead[0], to[1] + ahead[1])
-    start = {PLAYER: at(behind), piece: at(box)}
-    too_far = [start, {PLAYER: at(to), piece: at(beyond)}]
+    start: Configuration = {PLAYER: at(behind), piece: at(box)}
+    there: Configuration = {PLAYER: at(before), piece: at(to)}
     wrong: Wrong = [("wrong_action", [{piece: at(box)}, {piece: at(to)}])]
     if state.inside(beyond):
-        wrong.append(("wrong_target" if state.free(beyond) else "illegal_move", too_far))
-    aside = [(to[0] + down, to[1] + right) for down, right in DIRECTIONS.values() if (down, right) != ahead]
-    for cell in aside:
-        if state.inside(cell) and cell not in cells and cell != box:
-            bend = [start, {PLAYER: (to[0] - ahead[0], to[1] - ahead[1]), piece: at(to)}, {piece: at(cell)}]
-            wrong.append(("wrong_target" if state.free(cell) else "illegal_move", _floats(bend)))
+        path: list[Configuration] = [start, {PLAYER: at(to), piece: at(beyond)}]
+        wrong.append(("wrong_target" if state.free(beyond) else "illegal_move", path))
+    for down, right in DIRECTIONS.values():
+        cell = (to[0] + down, to[1] + right)
+        if (down, right) != ahead and state.inside(cell) and cell not in cells and cell != box:
+            bend: list[Configuration] = [start, there, {PLAYER: at(before), piece: at(cell)}]
+            wrong.append(("wrong_target" if state.free(cell) else "illegal_move", bend))
     return wrong
-
-
-def _floats(path: list[dict[str, tuple[int, int]]] | list[Configuration]) -> list[Configuration]:
-    return [{piece: (float(place[0]), float(place[1])) for piece, place in point.items()} for point in path]

@@ -12,7 +12,8 @@ def wording_of(words: Words, rng: np.random.Generator) -> str:
     if not words.coloured:
         return picked(
             (
-                "Push every box onto a target. The player walks over free cells and pushes boxes from behind, one at "
+                "Push every box onto a target. The player walks over free cells and pushes boxes from "
+                "behind, one at "
                 "a time; it cannot pull, and neither it nor a box goes through a wall. The camera stays still.",
                 "Animate this box puzzle from above: the player pushes the boxes until each target holds one.",
             ),
@@ -21,12 +22,16 @@ def wording_of(words: Words, rng: np.random.Generator) -> str:
     player, goal, box, floor, wall = words.player, words.goal, words.box, words.floor, words.wall
     return picked(
         (
-            f"Make a 2D animation from this picture of a grid puzzle. The {player} gets behind a {box} and pushes it "
-            f"in a straight line over the {floor} squares onto a {goal}. To turn, the {player} walks round to another "
-            f"side of the {box}. No {box} ever overlaps a {wall} square.\n\nRules:\n The floor is {floor}, the walls "
+            f"Make a 2D animation from this picture of a grid puzzle. The {player} gets behind a {box} "
+            f"and pushes it "
+            f"in a straight line over the {floor} squares onto a {goal}. To turn, the {player} walks "
+            f"round to another "
+            f"side of the {box}. No {box} ever overlaps a {wall} square.\n\nRules:\n The floor is "
+            f"{floor}, the walls "
             f"are {wall}.\n The {player} cannot pull a {box}.\n The film ends when each {goal} is covered.\n\n"
             "Camera:\n Fixed, seen from straight above.",
-            f"The worker is the {player}. Crates: {box}. Storage spots: {goal}. Walls: {wall}. Floor: {floor}. Push "
+            f"The worker is the {player}. Crates: {box}. Storage spots: {goal}. Walls: {wall}. Floor: "
+            f"{floor}. Push "
             "every crate to a storage spot; crates cannot be pulled.",
             f"Use the {player} to push the {box} onto the {goal}. Walls are {wall} and floor cells are {floor}. "
             "Pushes go straight ahead, one at a time, and nothing passes through a wall.",

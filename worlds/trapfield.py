@@ -55,15 +55,18 @@ def wording(words: Words, rng: np.random.Generator) -> str:
     floor, trap = words.floor, words.wall
     return picked(
         (
-            f"Make a 2D animation from this picture of a field. The {player} glides evenly along the {floor} squares "
+            f"Make a 2D animation from this picture of a field. The {player} glides evenly along the "
+            f"{floor} squares "
             f"and comes to rest exactly on the {goal}. The {player} never touches the {trap} squares, which are "
             f"traps.\n\nField:\n Free squares are {floor}, trap squares are {trap}.\n The goal is the {goal}.\n\n"
             "Camera:\n Fixed, seen from straight above. No zoom, no pan.",
             f"Lead the {player} to the {goal}. The {trap} squares are hazards and must be avoided; the {floor} "
             "squares are safe. Only the player moves.",
-            f"The {player} has to get to the {goal} without stepping on a {trap} trap. It moves in straight lines "
+            f"The {player} has to get to the {goal} without stepping on a {trap} trap. It moves in "
+            f"straight lines "
             f"over the {floor} squares. Static camera.",
-            f"Legend: player = {player}; goal = {goal}; traps = {trap}; free = {floor}. Show the player travelling "
+            f"Legend: player = {player}; goal = {goal}; traps = {trap}; free = {floor}. Show the player "
+            f"travelling "
             "to the goal at a steady pace.",
         ),
         rng,

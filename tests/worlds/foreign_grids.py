@@ -67,13 +67,18 @@ SAY = {
     "diamond": ("diamond",),
 }
 MAZE = (
-    "Create a 2D animation based on the provided image of a maze. The {player} slides smoothly along the {floor} square "
-    "path, stopping perfectly on the {goal}. The {player} never slides or crosses into the {wall} square areas of the "
-    "maze.\n\nMaze:\n The maze paths are {floor} square, the walls are {wall} square.\n The {player} moves to the goal "
+    "Create a 2D animation based on the provided image of a maze. The {player} slides smoothly along the "
+    "{floor} square "
+    "path, stopping perfectly on the {goal}. The {player} never slides or crosses into the {wall} square "
+    "areas of the "
+    "maze.\n\nMaze:\n The maze paths are {floor} square, the walls are {wall} square.\n The {player} "
+    "moves to the goal "
     "position, represented by {goal}.\n\nCamera:\n Static camera.\n No zoom.",
-    "Help the {player} find the exit of this labyrinth. The exit is the {goal}. Obstacles are drawn in {wall} and may "
+    "Help the {player} find the exit of this labyrinth. The exit is the {goal}. Obstacles are drawn in "
+    "{wall} and may "
     "not be crossed; only the {floor} cells are walkable.",
-    "Walls: {wall}. Corridors: {floor}. Player: {player}. Destination: {goal}. The player moves to the destination.",
+    "Walls: {wall}. Corridors: {floor}. Player: {player}. Destination: {goal}. The player moves to the "
+    "destination.",
     "A {player} starts somewhere in a maze made of {wall} blocks. Steer it through the {floor} passages until it "
     "arrives at the {goal}, without ever touching the {wall} walls.",
     "The agent ({player}) must reach the finish ({goal}) while staying on {floor} tiles and avoiding the {wall} "
@@ -81,26 +86,35 @@ MAZE = (
     "Top-down view. {wall} means wall, {floor} means free. Drive the {player} to the {goal}.",
 )
 TRAP = (
-    "Create a 2D animation based on the provided image of a maze. The {player} slides smoothly along the {floor} square "
-    "path, stopping perfectly on the {goal}. The {player} never slides into or crosses the {trap} (trap areas).\n\n"
+    "Create a 2D animation based on the provided image of a maze. The {player} slides smoothly along the "
+    "{floor} square "
+    "path, stopping perfectly on the {goal}. The {player} never slides into or crosses the {trap} (trap "
+    "areas).\n\n"
     "Maze:\n The maze paths are {floor} square, and the trap areas are {trap}.\n The {player} moves to the goal "
     "position, represented by the {goal}.",
     "Lead the {player} safely to the {goal}. Each {trap} is deadly. {floor} squares are safe to walk on.",
-    "Hazards are marked as {trap}. Walk the {player} over the {floor} floor to its home, the {goal}, and avoid every "
+    "Hazards are marked as {trap}. Walk the {player} over the {floor} floor to its home, the {goal}, and "
+    "avoid every "
     "hazard.",
-    "Hero: {player}. Goal: {goal}. Traps: {trap}. Ground: {floor}. Move the hero to the goal without stepping on a trap.",
+    "Hero: {player}. Goal: {goal}. Traps: {trap}. Ground: {floor}. Move the hero to the goal without "
+    "stepping on a trap.",
     "The {player} wants to get to the {goal}. It dies if it touches a {trap}, so it has to go around the traps.",
 )
 SOKOBAN = (
-    "Create a 2D animation based on the provided image of a grid puzzle.\nThe {player} moves into position behind the "
-    "{box} and smoothly pushes it toward the {goal}.\nThe {box} only slides when pushed from behind by the {player} and "
+    "Create a 2D animation based on the provided image of a grid puzzle.\nThe {player} moves into "
+    "position behind the "
+    "{box} and smoothly pushes it toward the {goal}.\nThe {box} only slides when pushed from behind by "
+    "the {player} and "
     "moves in a straight line along the {floor} square tiles.\nThe {box} never crosses or overlaps any {wall} "
-    "square.\n\nGameplay Rules:\nThe floor area is {floor} square, and the walls are {wall} square.\nThe {player} cannot "
+    "square.\n\nGameplay Rules:\nThe floor area is {floor} square, and the walls are {wall} square.\nThe "
+    "{player} cannot "
     "pull the {box} or move through walls.",
-    "The {player} is a warehouse worker. Push each crate ({box}) onto a storage place ({goal}). Walls are {wall}, the "
+    "The {player} is a warehouse worker. Push each crate ({box}) onto a storage place ({goal}). Walls "
+    "are {wall}, the "
     "floor is {floor}.",
     "Let the {player} push the {box} onto the {goal}. It may not enter {wall} cells. Free cells are {floor}.",
-    "Boxes: {box}. Targets: {goal}. Player: {player}. Walls: {wall}. Floor: {floor}. Push all boxes to the targets.",
+    "Boxes: {box}. Targets: {goal}. Player: {player}. Walls: {wall}. Floor: {floor}. Push all boxes to "
+    "the targets.",
 )
 
 
@@ -175,7 +189,7 @@ def _ink(world: str, rng: np.random.Generator) -> _Ink:
 
 
 def _draw(world: str, state: GridState, ink: _Ink, rng: np.random.Generator) -> tuple[Frame, str]:
-    side = int(np.exp(rng.uniform(np.log(96), np.log(1200))))
+    side = round(96 * 12.5 ** float(rng.uniform()))
     cell = max(11, side // max(state.rows, state.cols))
     margin = int(rng.choice([0, 0, 0, 3, 8, cell // 2])) if cell > 16 else 0
     size = (state.cols * cell + 2 * margin, state.rows * cell + 2 * margin)
