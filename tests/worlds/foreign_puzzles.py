@@ -122,7 +122,6 @@ def draw(variant: int) -> Puzzle:
         picture.paste((30, 30, 30) if style == "rainbow" else ink, (*at,), mark)
     if style == "lined":
         _grid(pen, rows, cols, margin * SMOOTH, cell * SMOOTH, line, thick)
-    picture = picture.resize((picture.width // SMOOTH, picture.height // SMOOTH), Image.Resampling.BOX)
     return Puzzle(np.asarray(_kept(picture, variant)), rows, cols, tiles)
 
 
@@ -161,7 +160,8 @@ def _grid(
 
 
 def _kept(picture: Image.Image, variant: int) -> Image.Image:
-    """Every third picture as a JPEG of quality 80 keeps it."""
+    """At its own size; every third picture as a JPEG of quality 80 keeps it."""
+    picture = picture.resize((picture.width // SMOOTH, picture.height // SMOOTH), Image.Resampling.BOX)
     if variant % 3:
         return picture
     packed = io.BytesIO()

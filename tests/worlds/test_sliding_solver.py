@@ -9,12 +9,13 @@ import pytest
 from worlds.hanoi_rules import Towers, shortest
 from worlds.sliding_solver import solvable, solve
 
-GOAL = (1, 2, 3, 4, 5, 0)  # two rows of three
+GOAL: tuple[int, ...] = (1, 2, 3, 4, 5, 0)  # two rows of three
 
 
 def distances() -> dict[tuple[int, ...], int]:
     """Slides from the goal to every board of two rows of three."""
-    found, queue = {GOAL: 0}, deque([GOAL])
+    found: dict[tuple[int, ...], int] = {GOAL: 0}
+    queue = deque([GOAL])
     while queue:
         board = queue.popleft()
         blank = board.index(0)
