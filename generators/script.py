@@ -59,11 +59,12 @@ def write_script(
 
     `corrected`: the prompt carries a correction; `instructed`: it names the actions, it is no task prompt.
     """
-    rng = np.random.default_rng([seed, 7919])
+    number = _number(world, reading.state, actions)
+    rng = np.random.default_rng([seed, number])
     plan = chain(world, reading, actions)
     moving = max(2, min(num_frames, round(profile.arrives * num_frames)))
     looks = _looks(rng, profile)
-    kind, way = _fate(rng, plan, profile, _rightness(world, reading, actions, profile, corrected, instructed))
+    kind, way = _fate(rng, plan, profile, _rightness(number, profile, corrected, instructed))
     if not actions or kind is None:
         return Script(num_frames, moving, plan.path, **looks)
     if kind == "no_motion":
@@ -97,15 +98,18 @@ def _looks(rng: np.random.Generator, profile: Profile) -> dict[str, Any]:
     return {"drift_levels": profile.colour_drift_levels if drifts else 0.0, "reimagined": bool(reimagines)}
 
 
-def _rightness(
-    world: World, reading: Reading, actions: Sequence[Action], profile: Profile, corrected: bool, instructed: bool
-) -> float:
+def _rightness(number: int, profile: Profile, corrected: bool, instructed: bool) -> float:
     """The chance that the shot comes out right, overload aside: its own hardness, the same at every retry."""
-    digest = hashlib.sha256(repr((world.name, _plain(reading.state), [_plain(a) for a in actions])).encode())
-    hard = int.from_bytes(digest.digest()[:8], "big") / 2**64 < profile.hard_share
+    hard = number / 2**64 < profile.hard_share
     right = profile.right_if_hard if hard else profile.right_if_easy
     right *= profile.instruction_following if instructed else 1.0
     return right + profile.correction_gain * (1 - right) if corrected else right
+
+
+def _number(world: World, state: State, actions: Sequence[Action]) -> int:
+    """A number of 64 bits that stands for this state and these actions, the same in every process."""
+    told = repr((world.name, _plain(state), [_plain(action) for action in actions]))
+    return int.from_bytes(hashlib.sha256(told.encode()).digest()[:8], "big")
 
 
 def _plain(value: Any) -> Any:

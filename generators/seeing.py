@@ -13,9 +13,10 @@ from worlds.chain import remaining
 from worlds.grid_midway import resting
 from worlds.world import Action, Frame, Reading, Scene, World
 
+LONG = 120  # characters: no single action takes more
 TASK = re.compile(
     r"\b(?:goal|reach\w*|exit|target|destination|solve\w*|complete\w*|puzzle|sort\w*|arrange\w*|order|finish\w*|"
-    r"stop(?:s|ping)?|rest(?:s|ing)?|push(?:es|ed)?|tower|hanoi|guide|lead|find|get|largest|smallest)\b",
+    r"stop(?:s|ping)?|rest(?:s|ing)?|push(?:es|ed)?|tower|hanoi|stack\w*|guide|lead|find|largest|smallest)\b",
     re.IGNORECASE,
 )
 
@@ -55,8 +56,9 @@ def _instructed(scene: Scene, frame: Frame, picture: Frame, prompt: str) -> Seen
 
 
 def _task(frame: Frame, prompt: str) -> Seen | None:
-    """A task prompt is the whole plan."""
-    scene = understand(frame, prompt) if TASK.search(prompt) else None
+    """A task prompt is the whole plan; a short prompt that names no aim is an action that was not understood."""
+    is_task = len(prompt) >= LONG or TASK.search(prompt)
+    scene = understand(frame, prompt) if is_task else None
     if scene is None:
         return None
     try:
