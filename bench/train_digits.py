@@ -106,10 +106,10 @@ def train(inputs: npt.NDArray[np.uint8], labels: Labels, rng: np.random.Generato
         rate = 2e-3 * 0.5 * (1 + np.cos(np.pi * epoch / EPOCHS)) + 1e-5
         for first in range(0, len(order), 256):
             batch = order[first : first + 256]
-            x = inputs[batch].astype(np.float32) / 255
+            x: Floats = (inputs[batch] / 255).astype(np.float32)
             x = np.roll(x.reshape(-1, SIDE, SIDE), rng.integers(-1, 2, 2), axis=(1, 2)).reshape(len(batch), -1)
             x *= rng.random(x.shape) > 0.08
-            gradients = _gradients(layers, x, labels[batch])
+            gradients = _gradients(layers, x.astype(np.float32), labels[batch])
             step += 1
             for parameter, gradient, moment in zip(
                 [p for layer in layers for p in layer], gradients, moments, strict=True
@@ -156,7 +156,7 @@ def main() -> None:
     inputs, labels = samples(chosen + (unseen if everything else []), PER_FONT, rng)
     layers = train(inputs, labels, rng)
     test_inputs, test_labels = samples(unseen, 110, np.random.default_rng(1))
-    found = digits.log_probabilities(test_inputs.astype(np.float32) / 255, layers).argmax(axis=1)
+    found = digits.log_probabilities((test_inputs / 255).astype(np.float32), layers).argmax(axis=1)
     real = test_labels < NO_DIGIT
     print(f"{len(chosen)} fonts, {len(inputs)} glyphs; families kept aside: {sorted(aside)}")
     print(
