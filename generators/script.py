@@ -21,6 +21,7 @@ from worlds.motion import interpolate, sample
 from worlds.world import Action, Configuration, Position, Reading, State, World
 
 MOVES: tuple[FailureKind, ...] = ("wrong_direction", "wrong_target", "wrong_action", "illegal_move")
+TURN_BACK = 0.6  # of a unit: as far at least a piece goes back that turns round
 OFF = 0.02  # of a unit: farther from the plan is off it
 
 
@@ -170,9 +171,9 @@ def _astray(
     """
     index = plan.action_at(way) if plan.ends else 0
     begins = plan.ends[index - 1] if index else 0.0
-    if kind == "wrong_direction" and way > begins + 0.25:
-        there = _until(plan, way)
-        return (*there, *reversed(_until(plan, max(begins, way - 1.0))[-1:])), kind
+    if kind == "wrong_direction" and way > begins + TURN_BACK:
+        back = _until(plan, max(begins, way - 1.0))[-1]
+        return (*_until(plan, way), back), kind
     start = _until(plan, begins) if begins else plan.path[:1]
     ways = _alternatives(world, plan.states[index], plan.actions[index], start[-1])
     fitting = [found for found in ways if found[0] == kind] or [found for found in ways if found[0] in MOVES]
