@@ -23,8 +23,9 @@ TWIN_CONTRAST = 0.03
 FULL_AREA = 0.65
 RIM_AREA = 0.15
 FILLING_AREA = 0.4
-SMALL_PITCH_PX = 20
+SMALL_PITCH_PX = 22
 MOTTLED_AREA = 0.1
+MOTTLED_CONTRAST = 0.08
 MIXED_LEVELS = 40.0
 FINE = 32  # samples per cell and axis for shapes
 CONTENT_AREA_MIN = 0.025  # of the cell; less is noise or a line's rim
@@ -81,12 +82,14 @@ def kinds_of(frame: Frame, cells: Cells) -> tuple[Kind, ...]:
         for group in _groups(cells.patches)
     ]
     bare = [kind.tile for kind in kinds if kind.piece is None]
-    kinds = [_unmixed(kind, bare) for kind in kinds]
+    kinds = [_unmixed(kind, bare, lattice.pitch) for kind in kinds]
     return tuple(sorted(_merged(kinds, lattice.pitch), key=lambda kind: -len(kind.cells)))
 
 
-def _unmixed(kind: Kind, bare: list[RGB]) -> Kind:
+def _unmixed(kind: Kind, bare: list[RGB], pitch: float) -> Kind:
     """A tile that is a mixture of a bare tile and the piece is only the piece's blurred rim."""
+    if kind.piece is not None and pitch < SMALL_PITCH_PX and contrast(kind.piece, kind.tile) < MOTTLED_CONTRAST:
+        return replace(kind, piece=None, shape="", area=0.0, second=None)
     if kind.piece is None or not bare or min(contrast(kind.tile, tile) for tile in bare) < 2 * TWIN_CONTRAST:
         return kind
     if kind.area < RIM_AREA:

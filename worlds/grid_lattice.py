@@ -27,7 +27,7 @@ CANDIDATES_MAX = 12
 SNAP_COHERENCE = 0.95
 COVERED_MIN = 0.7  # share of each side that the cells take up
 CELLS_MIN = 9
-FILLING = 1.2  # cells that fill the picture exactly are likelier
+FILLING = 1.1  # cells that fill the picture exactly are likelier
 UNEVEN_MAX = 0.1  # share of cells
 OFF_MAX = 0.34  # share of contents
 CONTENT_LEVELS = 30.0  # how far content is from its tile's colour
@@ -187,7 +187,7 @@ def sample_cells(picture: Floats, lattice: Lattice) -> Cells:
     cols = np.clip(x.astype(int), 0, width - 1).reshape(-1)
     grid = picture[np.ix_(rows, cols)].reshape(lattice.rows, SAMPLES, lattice.cols, SAMPLES, 3)
     patches = grid.transpose(0, 2, 1, 3, 4).reshape(-1, SAMPLES, SAMPLES, 3)
-    near = [1, 2] if lattice.pitch >= 24 else [2, 3]  # small cells: keep off lines that are a pixel wide
+    near = [1, 2] if lattice.pitch >= 12 else [2, 3]  # small cells: keep off lines that are a pixel wide
     far = [SAMPLES - 1 - index for index in near]
     quads = np.stack(
         [patches[:, ys][:, :, xs].reshape(-1, 4, 3) for ys in (near, far) for xs in (near, far)], axis=1

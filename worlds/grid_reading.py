@@ -26,6 +26,8 @@ OTHER_SHAPE = 0.07
 UNLIKE_FLOOR = 0.06
 NO_GOAL = 0.3
 KINDS_MAX = 24
+LIKE_MAX = 3  # cells of a frayed kind
+LIKE_CONTRAST = 0.07
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind | None, box:
     covered = [kind for kind in others if box and goal and _stands_on(kind, box, goal)]
     goals |= {cell for kind in covered for cell in kind.cells}
     crates |= {cell for kind in covered for cell in kind.cells}
+    if box:
+        for kind in [kind for kind in others if kind not in covered]:
+            like = _like(kind, goal, box)
+            covered += [kind] if like else []
+            goals |= set(kind.cells if like is goal and goal else ())
+            crates |= set(kind.cells if like is box else ())
     floors, walls, places, odd = _places([kind for kind in others if kind not in covered], asked, player)
     count = picture.lattice.rows * picture.lattice.cols
     places /= count
@@ -100,6 +108,16 @@ def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind | None, box:
     if box:
         cost += min(0.3, 0.05 * abs(len(crates) - len(goals))) + (0.0 if walls else 0.1)
     return Roles(picture.lattice, state, player, goal, box, tuple(floors), tuple(walls), cost)
+
+
+def _like(kind: Kind, goal: Kind | None, box: Kind) -> Kind | None:
+    """The goal or the box, if a kind is a frayed one of them."""
+    if len(kind.cells) > LIKE_MAX:
+        return None
+    gaps = {other: contrast(kind.colour, other.colour) for other in (goal, box) if other}
+    nearest = min(gaps, key=lambda other: gaps[other])
+    on_floor = kind.piece is not None or nearest.full
+    return nearest if on_floor and gaps[nearest] < LIKE_CONTRAST else None
 
 
 def _places(kinds: Sequence[Kind], asked: Asked, player: Kind) -> tuple[list[Kind], list[Kind], float, int]:
