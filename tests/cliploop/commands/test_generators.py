@@ -1,0 +1,45 @@
+"""`cliploop generators`: what can be used here, and what conforms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cliploop.commandline import command
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_built_in_and_the_configured_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cliploop.toml").write_text(
+        "[generators.mine]\ntype = 'simulated'\nprofile = 'perfect'\n[generators.big]\ntype = 'wan'\n"
+    )
+    said = command(capsys, "generators", "list", "--json")
+    assert said.code == 0
+    listed = {each["name"]: each for each in said.json["generators"]}
+    assert {"simulated", "simulated-perfect", "simulated-veo", "simulated-cosmos", "mine", "big"} == set(listed)
+    assert listed["mine"]["usable"] is True
+    assert listed["big"]["usable"] is False
+    assert "cliploop[wan]" in listed["big"]["detail"]
+    assert "mine" in command(capsys, "generators", "list").out
+
+
+def test_a_perfect_generator_conforms(capsys: pytest.CaptureFixture[str]) -> None:
+    said = command(capsys, "generators", "check", "simulated-perfect", "--json")
+    assert said.code == said.json["exit_code"] == 0
+    names = {each["name"] for each in said.json["checks"]}
+    assert {"first frame", "sizes", "frame counts", "seeds", "cancel", "progress", "checkpoint"} <= names
+    assert all(each["ok"] for each in said.json["checks"])
+
+
+def test_a_wrong_option_names_file_and_entry(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cliploop.toml").write_text("[generators.mine]\ntype = 'simulated'\nprofil = 'perfect'\n")
+    said = command(capsys, "generators", "check", "mine")
+    assert said.code == 2
+    assert "cliploop.toml: [generators.mine]" in said.err
+    assert "profil" in said.err
+    assert len(said.err.splitlines()) == 1

@@ -1,0 +1,98 @@
+"""From names to a frozen policy and ports: what decides the id, and what a wrong name is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cliploop.choosing import Wanted
+from cliploop.compose import Composition
+from cliploop.local import SystemClock
+from cliploop.settings import Settings
+from orchestrator.errors import BackendMisconfigured, TaskRejected
+from orchestrator.records import Budget, Policy, Size
+from storage.artifacts import MemoryArtifacts
+
+SIZE = Size(width=64, height=48)
+
+
+def composed(tmp_path: Path, text: str = "", **environ: str) -> Composition:
+    (tmp_path / "cliploop.toml").write_text(text)
+    return Composition.read(None, environ, tmp_path)
+
+
+def policy(**wanted: str) -> Policy:
+    return Composition(Settings()).policy(Wanted(**wanted), SIZE)  # pyright: ignore[reportArgumentType]
+
+
+def test_nothing_configured_gives_the_embedded_backends_and_the_papers_defaults() -> None:
+    found = policy()
+    assert (found.generator, found.planner, found.verifier, found.router, found.assessor) == (
+        "simulated",
+        *["oracle"] * 4,
+    )
+    assert (found.max_steps, found.max_attempts, found.fps, found.denoising_steps) == (3, 3, 16, 20)
+    assert found.generator_options == {"profile": "vbvr-wan2.2"}
+    assert found.canvas.size == SIZE
+    assert "ffmpeg" in found.encoder
+
+
+def test_whatever_decides_the_result_is_in_the_policy(tmp_path: Path) -> None:
+    assert policy() == policy()
+    assert policy(verifier="oracle-qwen").backends_digest != policy().backends_digest
+    assert policy(generator="simulated-veo").backends_digest != policy().backends_digest
+    mine = composed(tmp_path, "[generators.mine]\ntype = 'simulated'\nprofile = 'perfect'\n")
+    other = composed(tmp_path, "[generators.mine]\ntype = 'simulated'\nprofile = 'veo-3.1'\n")
+    wanted = Wanted(generator="mine")
+    assert mine.policy(wanted, SIZE).generator_options == {"profile": "perfect"}
+    assert mine.policy(wanted, SIZE).backends_digest != other.policy(wanted, SIZE).backends_digest
+
+
+def test_settings_reach_the_policy(tmp_path: Path) -> None:
+    text = "[defaults]\npreset = 'p'\n[presets.p]\nrouter = 'oracle-gemini'\nbudget = {usd = 2}\nguidance = 4\n"
+    found = composed(tmp_path, text, CLIPLOOP_STEP_SECONDS="2").policy(Wanted(max_steps=7), SIZE)
+    assert (found.router, found.assessor, found.guidance) == ("oracle-gemini", "oracle", 4)
+    assert (found.budget, found.step_seconds, found.max_steps) == (Budget(usd=2), 2, 7)
+
+
+def test_ports_are_what_the_policy_names(tmp_path: Path) -> None:
+    composition = composed(tmp_path)
+    chosen = composition.policy(Wanted(verifier="oracle-qwen"), SIZE)
+    ports = composition.ports(chosen, MemoryArtifacts(), clock=SystemClock())
+    assert ports.planner is ports.router
+    assert ports.planner is not ports.verifier
+    assert ports.generator.capabilities == chosen.capabilities
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "says"),
+    [
+        ("", Wanted(generator="simulatd"), r"--generator: no generator 'simulatd'; did you mean 'simulated'"),
+        ("[generators.a]\ntype = 'simulatd'\n", Wanted(generator="a"), r"\[generators.a\] type: .*'simulated'"),
+        ("[generators.a]\ntype = 'wan'\n", Wanted(generator="a"), r"\[generators.a\] type: .*cliploop\[wan\]"),
+        (
+            "[generators.a]\ntype = 'simulated'\nprofile = 'x'\n",
+            Wanted(generator="a"),
+            r"\[generators.a\].*profile",
+        ),
+        (
+            "[planners.a]\nvlm = 'gemni'\n[vlms.gemini]\ntype = 'gemini'\n",
+            Wanted(planner="a"),
+            r"did you mean 'gemini'",
+        ),
+        ("[planners.a]\nvlm = 'g'\n[vlms.g]\ntype = 'gemini'\n", Wanted(planner="a"), r"cliploop\[gemini\]"),
+        ("[defaults]\nmax_steps = 0\n", Wanted(), r"\[defaults\] max_steps must be at least 1 \(got 0\)"),
+        ("[defaults]\nfps = 0\n", Wanted(), r"\[defaults\] fps must be more than 0"),
+        ("[defaults]\ngate = 'open'\n", Wanted(), r"\[defaults\] gate must be 'none' or 'single_shot'"),
+        ("[defaults]\nstrategy = 'videotpo'\n", Wanted(), r"\[defaults\] strategy: .*not built yet"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, wanted: Wanted, says: str) -> None:
+    with pytest.raises(BackendMisconfigured, match=says):
+        composed(tmp_path, text).policy(wanted, SIZE)
+
+
+def test_a_wrong_budget_in_a_file_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(TaskRejected, match=r"cliploop.toml: \[defaults\] budget: usd=-1.* is negative"):
+        composed(tmp_path, "[defaults]\nbudget = {usd = -1}\n").policy(Wanted(), SIZE)
