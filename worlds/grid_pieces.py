@@ -1,12 +1,13 @@
 """Finding movable pieces in a frame: what differs from the static background, told apart by main colour.
 
-A piece is found by the centroid of its main colour, so that its place is known to a pixel even when compression
-has frayed its rim. Places are whole pixels: what a mover shifts by whole pixels is found exactly.
+A piece is found by the centroid of its main colour, so that its place is known to less than a pixel even when
+compression has frayed its rim. What a mover shifts by whole pixels is found exactly.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from worlds.world import Frame, Mask, Position
 
 Levels = npt.NDArray[np.uint8]  # (H, W)
 
+Corner = tuple[float, float]  # of a piece's window, px
+
+RESTING_PX = 0.5
 FOOTPRINT_LEVELS = 15
 HIDDEN = 0.75  # of a piece's area: less, and something lies on it
 LOST = 0.3
@@ -49,11 +53,11 @@ class Template:
     tolerance: int  # how far, in levels, its main colour may be off
     visible: int  # how far, in levels, it is from what it stands on
 
-    @property
+    @cached_property
     def area(self) -> int:
         return int(self.main.sum())
 
-    @property
+    @cached_property
     def centroid(self) -> tuple[float, float]:
         rows, cols = np.nonzero(self.main)
         return float(rows.mean()), float(cols.mean())
@@ -63,18 +67,28 @@ class Template:
         rows, cols = np.flatnonzero(self.main.any(axis=1)), np.flatnonzero(self.main.any(axis=0))
         return int(rows[0]), int(rows[-1]) + 1, int(cols[0]), int(cols[-1]) + 1
 
-    def stamp(self, mask: Mask, corner: tuple[int, int], grow: int = 0) -> None:
+    def stamp(self, mask: Mask, corner: Corner, grow: int = 0) -> None:
         """Set the footprint in a mask (H, W) with its window's corner there, cut at the edges."""
-        shape = np.pad(self.footprint, grow)
-        for _ in range(grow):
-            shape = grown(shape)
-        top, left = corner[0] - grow, corner[1] - grow
+        shape = self._grown(grow)
+        top, left = round(corner[0]) - grow, round(corner[1]) - grow
         first = max(0, -top), max(0, -left)
         stop = min(shape.shape[0], mask.shape[0] - top), min(shape.shape[1], mask.shape[1] - left)
         if first[0] < stop[0] and first[1] < stop[1]:
             mask[top + first[0] : top + stop[0], left + first[1] : left + stop[1]] |= shape[
                 first[0] : stop[0], first[1] : stop[1]
             ]
+
+    def _grown(self, steps: int) -> Mask:
+        if steps not in self._shapes:
+            shape = np.pad(self.footprint, steps)
+            for _ in range(steps):
+                shape = grown(shape)
+            self._shapes[steps] = shape
+        return self._shapes[steps]
+
+    @cached_property
+    def _shapes(self) -> dict[int, Mask]:
+        return {}
 
     def cut(self, levels: Levels, offset: tuple[int, int]) -> Mask:
         """Of a window's difference from the background, the pixels of this piece: solid, near its footprint."""
@@ -187,7 +201,7 @@ class Tracker:
         part = np.ascontiguousarray(changed[top:bottom, left:right])
         masks = self._colour_masks(frame[top:bottom, left:right], part, tint)
         corner, confidence = self._find_player(masks[0], part, (top, left))
-        boxes: list[tuple[int, int]] = []
+        boxes: list[Corner] = []
         if self._box is not None:
             boxes = self._find_boxes(masks[1], part, (top, left), state)
         stray = changed.copy()
@@ -220,9 +234,7 @@ class Tracker:
             masks[1] &= gaps[1] < gaps[0]
         return masks
 
-    def _find_player(
-        self, mask: Mask, changed: Mask, origin: tuple[int, int]
-    ) -> tuple[tuple[int, int] | None, float]:
+    def _find_player(self, mask: Mask, changed: Mask, origin: tuple[int, int]) -> tuple[Corner | None, float]:
         """(corner of its window, confidence); no corner if it is gone, smeared or there twice."""
         labels, count = label(mask)
         areas = np.bincount(labels.ravel(), minlength=count + 1)[1:] / max(1, self._player.area)
@@ -237,14 +249,14 @@ class Tracker:
         confidence = 1.0 if areas[large[0]] > 0.6 else 0.6
         return self._place(self._player, blob, changed, origin), confidence
 
-    def _place(self, template: Template, blob: Mask, changed: Mask, origin: tuple[int, int]) -> tuple[int, int]:
+    def _place(self, template: Template, blob: Mask, changed: Mask, origin: tuple[int, int]) -> Corner:
         """Corner of a piece's window from a blob of its main colour, all of it or the part that shows."""
         rows, cols = np.nonzero(blob)
         if len(rows) >= HIDDEN * template.area or template.area < 24:
             middle = template.centroid
             return (
-                round(float(rows.mean()) - middle[0]) + origin[0],
-                round(float(cols.mean()) - middle[1]) + origin[1],
+                _whole(float(rows.mean()) - middle[0]) + origin[0],
+                _whole(float(cols.mean()) - middle[1]) + origin[1],
             )
         top, bottom, left, right = template.extent()
         tops = {int(rows.min()) - top, int(rows.max()) + 1 - bottom}
@@ -258,14 +270,12 @@ class Tracker:
         best = max(((y, x) for y in tops for x in lefts), key=covered)
         return best[0] + origin[0], best[1] + origin[1]
 
-    def _find_boxes(
-        self, mask: Mask, changed: Mask, origin: tuple[int, int], state: GridState
-    ) -> list[tuple[int, int]]:
+    def _find_boxes(self, mask: Mask, changed: Mask, origin: tuple[int, int], state: GridState) -> list[Corner]:
         """Corners of the boxes' windows: those at rest first, then what is left of the colour."""
         template = self._box
         assert template is not None
         left = mask.copy()
-        found: list[tuple[int, int]] = []
+        found: list[Corner] = []
         labels, count = label(left)
         for index in range(1, count + 1):
             blob = labels == index
@@ -289,12 +299,12 @@ class Tracker:
         return found + self._other_colour(changed, origin, state, found)
 
     def _other_colour(
-        self, changed: Mask, origin: tuple[int, int], state: GridState, found: list[tuple[int, int]]
-    ) -> list[tuple[int, int]]:
+        self, changed: Mask, origin: tuple[int, int], state: GridState, found: list[Corner]
+    ) -> list[Corner]:
         """Boxes that are drawn in another colour on their goal."""
         template = self._box
         assert template is not None
-        more: list[tuple[int, int]] = []
+        more: list[Corner] = []
         for cell in sorted(state.goals):
             corner = self._lattice.pixel((float(cell[0]), float(cell[1])))
             near = any(max(abs(corner[0] - y), abs(corner[1] - x)) < 0.6 * self._lattice.pitch for y, x in found)
@@ -322,7 +332,7 @@ class Tracker:
         template.stamp(gone, (corner[0] - origin[0], corner[1] - origin[1]), grow=1)
         mask &= ~gone
 
-    def _stray(self, stray: Mask, player: tuple[int, int] | None, boxes: list[tuple[int, int]]) -> int:
+    def _stray(self, stray: Mask, player: Corner | None, boxes: list[Corner]) -> int:
         """Clear the pieces from the changed pixels and count what is left in solid spots."""
         explained = np.zeros(stray.shape, np.bool_)
         if player is not None:
@@ -333,14 +343,19 @@ class Tracker:
         stray &= ~explained
         return int(stray.sum())
 
-    def _position(self, corner: tuple[int, int]) -> Position:
+    def _position(self, corner: Corner) -> Position:
         """In cells; exactly whole where the piece is on its cell's own pixel."""
         lattice = self._lattice
         row, col = (corner[0] - lattice.top) / lattice.pitch, (corner[1] - lattice.left) / lattice.pitch
         rest = lattice.pixel((float(round(row)), float(round(col))))
-        if rest == corner:
+        if max(abs(rest[0] - corner[0]), abs(rest[1] - corner[1])) <= RESTING_PX:
             return float(round(row)), float(round(col))
         return row, col
+
+
+def _whole(pixels: float) -> float:
+    """Exactly whole where it nearly is: movers shift by whole pixels, and their pieces are found exactly."""
+    return float(round(pixels)) if abs(pixels - round(pixels)) < 0.12 else pixels
 
 
 def _bounds(mask: Mask) -> tuple[int, int, int, int] | None:

@@ -26,6 +26,7 @@ OTHER_SHAPE = 0.07
 UNLIKE_FLOOR = 0.06
 NO_GOAL = 0.3
 KINDS_MAX = 24
+SHARP_PITCH_PX = 12  # in smaller cells a shape alone does not tell a player from a goal
 LIKE_MAX = 3  # cells of a frayed kind
 LIKE_CONTRAST = 0.07
 
@@ -76,9 +77,10 @@ def assign(picture: Picture, asked: Asked, *, boxes: bool) -> Roles | None:
 
 def _roles(picture: Picture, asked: Asked, player: Kind, goal: Kind | None, box: Kind | None) -> Roles | None:
     """What this choice of pieces makes of the picture, and how well it fits; None if it does not."""
-    pieces = [_piece_cost(player, asked.of("player"), "player")]
-    pieces += [_piece_cost(goal, asked.of("goal"), "goal")] if goal else []
-    pieces += [_piece_cost(box, asked.of("box"), "box")] if box else []
+    sharp = picture.lattice.pitch >= SHARP_PITCH_PX
+    pieces = [_piece_cost(player, asked.of("player"), "player", sharp)]
+    pieces += [_piece_cost(goal, asked.of("goal"), "goal", sharp)] if goal else []
+    pieces += [_piece_cost(box, asked.of("box"), "box", sharp)] if box else []
     if max(pieces) > PIECE_COST_MAX:
         return None
     goals, crates = set(goal.cells if goal else ()), set(box.cells if box else ())
@@ -156,12 +158,12 @@ def solvable(state: GridState) -> bool:
     return all(cell in around for cell in (*state.boxes, *state.goals))
 
 
-def _piece_cost(kind: Kind, phrases: Sequence[Phrase], role: Role) -> float:
+def _piece_cost(kind: Kind, phrases: Sequence[Phrase], role: Role, sharp: bool) -> float:
     """How badly a kind fits the words for a piece or a goal."""
     square = any(phrase.shape == "square" for phrase in phrases)
     prior = 0.05 if role == "player" and kind.full and not square else 0.0
     if not phrases:
-        return UNNAMED + prior + _unnamed(kind, role)
+        return UNNAMED + prior + (_unnamed(kind, role) if sharp else 0.0)
     return prior + min(_phrase_cost(kind.colour, kind.shape if kind.piece else "square", p) for p in phrases)
 
 
