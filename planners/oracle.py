@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -34,6 +34,7 @@ from planners.knowing import Known, Sight, actions_left, named_actions, readable
 from planners.wording import reason_of, suggestion_of
 from worlds.chain import Chain, chain, outcome
 from worlds.judging import MOVED, Judgement, judge
+from worlds.steadiness import is_steady
 from worlds.world import Action, Frame, Reading, Scene
 
 SLIPS: tuple[FailureKind, ...] = ("no_motion", "scene_collapse", "incomplete", "identity_drift", "first_frame")
@@ -142,14 +143,20 @@ class Oracle:
         return Answer(value=value, spend=ONE_CALL, model=self._model)
 
 
-def read_all(scene: Scene, frames: Any) -> list[Reading | None]:
-    """A reading of every frame; a frame that equals the one before it is not read again."""
+def read_all(scene: Scene, frames: Iterable[Frame]) -> list[Reading | None]:
+    """A reading of every frame, None where the scene is gone; a frame like the last one is not read again."""
     readings: list[Reading | None] = []
-    before: Frame | None = None
+    shown: list[Frame] = []  # the first frame and the last one
     for frame in frames:
-        again = before is not None and np.array_equal(frame, before)
-        readings.append(readings[-1] if again else readable(scene, frame))
-        before = frame
+        if shown and np.array_equal(frame, shown[-1]):
+            readings.append(readings[-1])
+            continue
+        reading = readable(scene, frame)
+        start = readings[0] if readings else reading
+        if shown and start is not None and reading is not None:
+            reading = reading if is_steady(scene, shown[0], start, frame, reading) else None
+        readings.append(reading)
+        shown = [*shown[:1], frame]
     return readings
 
 

@@ -103,6 +103,8 @@ class SlidingPuzzle:
 
     def path(self, state: Board, action: Slide, start: Configuration | None = None) -> list[Configuration]:
         """Straight to the target; a tile that is off its row or column goes back to it first."""
+        if action.tile < 1 or action.tile not in state.tiles:
+            raise ValueError(f"there is no tile {action.tile} on this board")
         seen = (start or {}).get(piece(action.tile), self.configuration(state)[piece(action.tile)])
         others = _settling(self.configuration(state), start, piece(action.tile))
         points = [seen, *_approach(seen, (float(action.row), float(action.col)))]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
 import pytest
 
+from worlds.catalog import load
 from worlds.hanoi_rules import Towers, shortest
 from worlds.sliding_solver import solvable, solve
 
@@ -47,3 +49,12 @@ def test_a_full_tower_takes_one_less_than_two_to_the_discs() -> None:
     for count in range(2, 6):
         full = tuple(range(count, 0, -1))
         assert len(shortest(Towers((full, (), ()), 2))) == 2**count - 1
+
+
+def test_a_tile_that_is_not_on_the_board_is_neither_legal_nor_has_a_path() -> None:
+    world = load("sliding_puzzle")
+    board = world.sample(np.random.default_rng(1), "easy")
+    (action,) = world.parse("Tile 77 slides left into the blank space at row 1, column 1.")
+    assert not world.legal(board, action)
+    with pytest.raises(ValueError, match="no tile 77"):
+        world.path(board, action)
