@@ -58,7 +58,7 @@ def child(*words: str, cwd: Path, **more: Any) -> Said:
         env=child_environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         **more,
     )

@@ -73,7 +73,7 @@ class Child:
         process.start()
         return cls(process, out, err)
 
-    def wait_for(self, sign: str, seconds: float = 60.0) -> None:
+    def wait_for(self, sign: str, seconds: float = 300.0) -> None:
         """Until it says that, on standard output or on standard error."""
         limit = time.monotonic() + seconds
         while sign not in self.out.read_text() + self.err.read_text():
@@ -85,7 +85,7 @@ class Child:
         """A real signal."""
         os.kill(self.process.pid, number)
 
-    def end(self, seconds: float = 120.0) -> Said:
+    def end(self, seconds: float = 300.0) -> Said:
         """Wait for it."""
         self.process.join(seconds)
         assert not self.process.is_alive(), "the child did not end"

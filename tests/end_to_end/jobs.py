@@ -11,10 +11,12 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cliploop.choosing import Wanted
 from cliploop.commands.inputs import Asked
@@ -23,8 +25,9 @@ from cliploop.compose import Composition
 from cliploop.local import Ending, LocalJob, SystemClock, play
 from cliploop.settings import Settings
 from media.uploads import normalise
-from orchestrator.ports import Inputs
-from orchestrator.records import Record
+from orchestrator.ports import Frames, Generator, Inputs, Ports
+from orchestrator.records import Record, Shot
+from orchestrator.seeds import attempt_seed
 
 MAZE = Path(__file__).parent.parent / "data" / "vrbench" / "maze" / "00000"
 SEED = 1
@@ -47,9 +50,37 @@ def small_job() -> LocalJob:
     upload = normalise((MAZE / "first_frame.png").read_bytes())
     prompt = (MAZE / "prompt.txt").read_text().strip()
     asked = Asked(picture=upload.png, prompt=prompt, name="maze", slug="maze")
-    job = admitted(composition, Wanted(seed=SEED), asked, upload)
+    job = admitted(composition, Wanted(seed=SEED, generator="simulated-perfect"), asked, upload)
     policy = job.policy.model_copy(update={"first_step_seconds": 1.0, "step_seconds": 1.0})
     return LocalJob(task=job.task, policy=policy, png=job.png, slug=job.slug)
+
+
+class Faulty:
+    """A perfect generator with two faults: step 1 melts half-way at first, step 2 stands still at first."""
+
+    def __init__(self, perfect: Generator) -> None:
+        self._perfect = perfect
+        self.capabilities = perfect.capabilities
+
+    def render(
+        self,
+        shot: Shot,
+        *,
+        resume: str | None,
+        checkpoint: Callable[[str], None],
+        progress: Callable[[float], None],
+        cancelled: Callable[[], bool],
+    ) -> Frames:
+        """As the perfect one, but for the two shots."""
+        frames: Frames = self._perfect.render(
+            shot, resume=resume, checkpoint=checkpoint, progress=progress, cancelled=cancelled
+        )
+        if shot.seed == attempt_seed(SEED, 1, 1):
+            half = len(frames) // 2
+            return np.concatenate([frames[:half], np.roll(frames[half:], 40, axis=(1, 2)) // 2])
+        if shot.seed == attempt_seed(SEED, 2, 1):
+            return np.repeat(frames[:1], len(frames), axis=0)
+        return frames
 
 
 class Recorder:
@@ -83,6 +114,11 @@ class Recorder:
             self._commits += 1
 
 
+def with_faults(ports: Ports) -> Ports:
+    """The same ports with the faulty generator."""
+    return replace(ports, generator=Faulty(ports.generator))
+
+
 def run_here(job: LocalJob, folder: Path, recorder: Recorder) -> Ending:
     """Run or resume in this process."""
     composition = Composition(Settings())
@@ -91,8 +127,8 @@ def run_here(job: LocalJob, folder: Path, recorder: Recorder) -> Ending:
             job,
             folder,
             fresh=False,
-            make_ports=lambda artifacts: composition.ports(
-                job.policy, artifacts, clock=SystemClock(), cancelled=stopped.is_set
+            make_ports=lambda artifacts: with_faults(
+                composition.ports(job.policy, artifacts, clock=SystemClock(), cancelled=stopped.is_set)
             ),
             watcher=recorder,
             journal_options={"on_commit": recorder.on_commit},
@@ -118,7 +154,7 @@ class Child:
         process.start()
         return cls(process)
 
-    def end(self, timeout: float = 120.0) -> int:
+    def end(self, timeout: float = 300.0) -> int:
         """Wait; the exit code, negative for a signal."""
         self.process.join(timeout)
         assert not self.process.is_alive(), "the child did not end"
@@ -126,7 +162,7 @@ class Child:
 
     def kill_at(self, log: Path, num_lines: int, pause: float) -> None:
         """SIGKILL, a while after the log has that many lines; nothing if the child ends before."""
-        limit = time.monotonic() + 120
+        limit = time.monotonic() + 300
         while self.process.is_alive() and _num_lines(log) < num_lines:
             assert time.monotonic() < limit
             time.sleep(0.001)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cliploop.commandline import TASK
 from tests.end_to_end.children import Limits, command
 
-RUN = ("run", "--world", "maze", "--difficulty", "easy", "--seed", "3", "-o", "job")
+RUN = ("run", *TASK, "-o", "job")
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_a_disk_that_fills_up_during_the_run_waits_and_the_same_command_goes_on(
     said = command(*RUN, cwd=cwd, scratch=scratch, limits=Limits(file_bytes=100_000))
     assert said.code == 4, said
     assert "Waiting (disk)" in said.out
-    assert "To go on: cliploop run --world maze" in said.out
+    assert "To go on: cliploop run --image" in said.out
     assert "Traceback" not in said.err
     again = command(*RUN, cwd=cwd, scratch=scratch)
     assert again.code in (0, 3)

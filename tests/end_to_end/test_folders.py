@@ -16,6 +16,8 @@ PERFECT = ("--generator", "simulated-perfect", "--max-steps", "4")
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
     monkeypatch.chdir(tmp_path)
+    for name in ("CLIPLOOP_FIRST_STEP_SECONDS", "CLIPLOOP_STEP_SECONDS"):
+        monkeypatch.setenv(name, "1")
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> Said:

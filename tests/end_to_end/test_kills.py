@@ -43,8 +43,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 def test_the_small_job_shows_what_matters(undisturbed: Undisturbed) -> None:
     keys = undisturbed.committed
-    assert any("/attempt/2/" in key for key in keys), "no repaired clip"
-    assert any(key.startswith("step/2/") for key in keys), "no second step"
+    assert "step/1/attempt/1/cut" in keys, "no kept prefix"
+    assert "step/2/attempt/2/verdict" in keys, "no repair of a clip that kept nothing"
+    assert "step/2/attempt/1/verdict" not in keys, "no quick check"
     assert "final/video" in keys
 
 
