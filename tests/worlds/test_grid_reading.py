@@ -42,7 +42,8 @@ def truth(folder: Path) -> GridState:
         return [(int(row), int(col)) for row, col in zip(*np.nonzero(grid == symbol), strict=True)]
 
     boxes = [(box["grid_pos"]["row"], box["grid_pos"]["col"]) for box in answer["entities"]["boxes"]]
-    return GridState(*grid.shape, frozenset(cells(wall)), frozenset(cells(goal)), cells(player)[0], tuple(boxes))
+    rows, cols = grid.shape
+    return GridState(rows, cols, frozenset(cells(wall)), frozenset(cells(goal)), cells(player)[0], tuple(boxes))
 
 
 def test_the_cases_are_there() -> None:
