@@ -20,6 +20,8 @@ from worlds.world import Frame, Mask
 
 ALIKE_LEVELS = 40  # of a piece's main colour
 PIECE_COST_MAX = 0.3  # how far a colour may be from its word
+COLOUR_SLACK = 0.04  # colours this near to the best fit as well: then the most frequent is meant
+RIMS_PX = (3, 8)
 COLOUR_SHARE_MIN = 0.0008  # of the picture: less is no colour of a piece
 OFF_CELLS = 0.03  # farther from a cell's middle is between cells
 OFF_CELLS_LOPSIDED = 0.15  # of shapes whose bounding box need not be in the middle
@@ -37,10 +39,11 @@ def resting(frame: Frame, prompt: str) -> Frame | None:
     regions = [
         (phrase, box) for phrase in (*asked.of("box"), *asked.of("player")) for box in _regions(frame, phrase)
     ]
-    erased = _erased(frame, [box for _, box in regions])
-    picture = picture_of(erased)
-    if picture is None:
+    found = [_bared(frame, [box for _, box in regions], width) for width in RIMS_PX]
+    seen = [(erased, picture) for erased, picture in found if picture is not None]
+    if not seen:
         return None
+    erased, picture = max(seen, key=lambda pair: pair[1].lattice.pitch)
     between = [box for phrase, box in regions if _is_between(picture.lattice, phrase, box)]
     if not between:
         return None
@@ -70,27 +73,29 @@ def _colour(frame: Frame, phrase: Phrase) -> RGB | None:
         return None
     bins = (frame // 16).astype(np.int32) @ np.array([256, 16, 1], np.int32)
     counts = np.bincount(bins.ravel(), minlength=4096)
-    costs: dict[RGB, float] = {}
-    for index in np.flatnonzero(counts > COLOUR_SHARE_MIN * bins.size):
-        red, green, blue = (round(float(level)) for level in np.median(frame[bins == index], axis=0))
-        costs[red, green, blue] = distance((red, green, blue), phrase.colour)
-    best = min(costs, key=lambda rgb: costs[rgb], default=None)
-    return best if best is not None and costs[best] <= PIECE_COST_MAX else None
+    names: dict[int, RGB] = {}
+    for number in np.flatnonzero(counts > COLOUR_SHARE_MIN * bins.size).tolist():
+        red, green, blue = (round(float(level)) for level in np.median(frame[bins == number], axis=0))
+        names[number] = red, green, blue
+    costs = {rgb: distance(rgb, phrase.colour) for rgb in names.values()}
+    least = min(costs.values(), default=1.0)
+    near = {rgb: counts[number] for number, rgb in names.items() if costs[rgb] <= least + COLOUR_SLACK}
+    return max(near, key=lambda rgb: near[rgb]) if least <= PIECE_COST_MAX else None
 
 
-def _erased(frame: Frame, regions: list[Box]) -> Frame:
-    """The frame with each region painted in the colour that prevails around it, so that the grid can be seen."""
+def _bared(frame: Frame, regions: list[Box], width: int) -> tuple[Frame, Picture | None]:
+    """The frame with each region painted in the colour that prevails on its rim, and the grid seen in it."""
     bare = frame.copy()
-    for top, left, bottom, right in regions:
-        size = max(bottom - top, right - left)
-        inner, outer = (_grown((top, left, bottom, right), round(0.08 * size) + by) for by in (1, 4))
+    for box in regions:
+        size = max(box[2] - box[0], box[3] - box[1])
+        inner, outer = _grown(box, round(0.08 * size) + 1), _grown(box, round(0.08 * size) + 1 + width)
         around = np.zeros(frame.shape[:2], np.bool_)
         around[outer] = True
         around[inner] = False
         pixels = frame[around]
         bins = (pixels // 16).astype(np.int32) @ np.array([256, 16, 1], np.int32)
         bare[inner] = np.median(pixels[bins == np.bincount(bins).argmax()], axis=0).astype(np.uint8)
-    return bare
+    return bare, picture_of(bare)
 
 
 def _grown(box: Box, grow: int) -> tuple[slice, slice]:
