@@ -1,5 +1,8 @@
 """Content-addressed files: a key is the SHA-256 of the content plus a suffix. Written whole, or not there.
 
+What others did to a file since is seen when it is first read: content that no longer has its key is never handed
+out, and is repaired by a `put` of the right content.
+
 It knows nothing of jobs: who may read a file, and when it may go, is decided by those who hold its key.
 """
 
@@ -16,7 +19,7 @@ import tempfile
 import weakref
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import fsspec
 
@@ -26,6 +29,7 @@ from storage.folders import DISK_FULL, make_folder
 
 _KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
+_Marks: TypeAlias = tuple[int, float, int]  # bytes, time of change, inode
 _PART = ".part"  # a file that is being written: ".<key>.<random>.part"
 
 
@@ -33,11 +37,25 @@ class ArtifactMissing(CliploopError):
     """No file with this key, or not a key at all."""
 
 
+class ArtifactDamaged(ArtifactMissing):
+    """The file of this key has another content than the one that was put."""
+
+
 def key_of(data: bytes, suffix: str) -> ArtifactKey:
     """The key that `put` returns. Raises ValueError for a suffix that is not like ".png"."""
     if not _SUFFIX.fullmatch(suffix):
         raise ValueError(f"{suffix!r} is no suffix: write it like '.png'")
     return hashlib.sha256(data).hexdigest() + suffix
+
+
+def is_key(name: str) -> bool:
+    """Whether a file of this name can be one of ours."""
+    return _KEY.fullmatch(name) is not None
+
+
+def is_part(name: str) -> bool:
+    """Whether a file of this name is one that was being written."""
+    return name.startswith(".") and name.endswith(_PART) and is_key(name[1 : -len(_PART)].rpartition(".")[0])
 
 
 def _checked(key: ArtifactKey) -> ArtifactKey:
@@ -56,44 +74,69 @@ class LocalArtifacts:
     def __init__(self, root: Path) -> None:
         self.root = make_folder(root.absolute())
         self._files: Any = cast("Any", fsspec).filesystem("file")
+        self._intact: dict[ArtifactKey, _Marks] = {}  # the files whose content is known to be right, as they were
         self._clean()
 
     def put(self, data: bytes, suffix: str) -> ArtifactKey:
-        """Store and return the key. A file of this key and size that is there already is left alone.
+        """Store and return the key. A file of this key that is there already is left alone, unless it is damaged.
 
         Raises JobWaiting(disk) when the disk is full, BackendMisconfigured when it cannot be written to; nothing
         half-written stays.
         """
         key = key_of(data, suffix)
         target = self.root / key
-        if self._size(target) != len(data):
+        if not self._is_intact(key):
             with self._refusing(len(data)):
                 try:
                     self._write(target, data)
                 except FileNotFoundError:  # another process cleaned up between our open and our lock
                     self._write(target, data)
+            self._remember(key)
         return key
 
     def read(self, key: ArtifactKey) -> bytes:
-        """The content. Raises ArtifactMissing."""
+        """The content. Raises ArtifactMissing, ArtifactDamaged."""
         return cast("bytes", self._files.cat_file(str(self.path(key))))
 
     def path(self, key: ArtifactKey) -> Path:
-        """The file. Raises ArtifactMissing."""
+        """The file; its content is checked when first asked for. Raises ArtifactMissing, ArtifactDamaged."""
         path = self.root / _checked(key)
-        if self._size(path) is None:
+        if self._marks(path) is None:
             raise ArtifactMissing(
                 f"artifact {key} is not in {self.root}: bring the file back, or start over with --fresh"
             )
+        if not self._is_intact(key):
+            raise ArtifactDamaged(
+                f"{path} is damaged, its content has changed: bring the file back, or start over with --fresh"
+            )
         return path
 
-    def _size(self, path: Path) -> int | None:
-        """Bytes of a plain file, or None."""
+    def _is_intact(self, key: ArtifactKey) -> bool:
+        """Whether the file has the content that its key names; hashed once, and again after a change."""
+        path = self.root / key
+        marks = self._marks(path)
+        if marks is None:
+            return False
+        if self._intact.get(key) != marks:
+            with self._files.open(str(path), "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != key[:64]:
+                    return False
+            self._intact[key] = marks
+        return True
+
+    def _remember(self, key: ArtifactKey) -> None:
+        """This process wrote the file: its content is right."""
+        marks = self._marks(self.root / key)
+        if marks is not None:
+            self._intact[key] = marks
+
+    def _marks(self, path: Path) -> _Marks | None:
+        """What changes with the content of a plain file, or None."""
         try:
             info: dict[str, Any] = self._files.info(str(path))
         except FileNotFoundError:
             return None
-        return int(info["size"]) if info["type"] == "file" else None
+        return (int(info["size"]), float(info["mtime"]), int(info["ino"])) if info["type"] == "file" else None
 
     def _write(self, target: Path, data: bytes) -> None:
         """Temporary file in the same folder, fsync, rename, fsync of the folder: whole after a power cut too."""

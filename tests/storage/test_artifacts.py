@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.ports import Artifacts
-from storage.artifacts import ArtifactMissing, LocalArtifacts, MemoryArtifacts
+from storage.artifacts import ArtifactDamaged, ArtifactMissing, LocalArtifacts, MemoryArtifacts
 from tests.storage.jobs_for_tests import ROOT, child
 
 FULL = """
@@ -97,6 +97,39 @@ def test_a_file_of_the_wrong_size_is_replaced_by_the_whole_content(tmp_path: Pat
     path = artifacts.path(artifacts.put(b"a whole frame", ".png"))
     path.write_bytes(b"a who")
     assert artifacts.read(artifacts.put(b"a whole frame", ".png")) == b"a whole frame"
+
+
+def flipped(path: Path) -> None:
+    """The same size, another content."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_content_that_others_changed_is_never_handed_out_and_the_remedy_is_named(tmp_path: Path) -> None:
+    key = LocalArtifacts(tmp_path).put(b"a whole frame", ".png")
+    flipped(tmp_path / key)
+    artifacts = LocalArtifacts(tmp_path)
+    for ask in (artifacts.read, artifacts.path):
+        with pytest.raises(ArtifactDamaged, match=f"{key} is damaged.*--fresh"):
+            ask(key)
+
+
+def test_a_content_that_changes_while_the_process_runs_is_seen(tmp_path: Path) -> None:
+    artifacts = LocalArtifacts(tmp_path)
+    key = artifacts.put(b"a whole frame", ".png")
+    (tmp_path / key).write_bytes(b"a whole frame and more")
+    with pytest.raises(ArtifactDamaged):
+        artifacts.read(key)
+
+
+def test_putting_the_content_again_repairs_a_damaged_file(tmp_path: Path) -> None:
+    key = LocalArtifacts(tmp_path).put(b"a whole frame", ".png")
+    flipped(tmp_path / key)
+    artifacts = LocalArtifacts(tmp_path)
+    assert artifacts.put(b"a whole frame", ".png") == key
+    assert artifacts.read(key) == b"a whole frame"
+    assert (tmp_path / key).read_bytes() == b"a whole frame"
 
 
 def test_nothing_but_whole_files_lies_in_the_folder(tmp_path: Path) -> None:
