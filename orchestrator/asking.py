@@ -42,19 +42,24 @@ def ask(
 
     inputs = job.inputs(view=view, **given)
     rounds = 1 + job.journal.renewals(key)
-    spend, why, blocked, number = Spend(), "", 0, 0
-    while number < ASKS * rounds and blocked < BLOCKED_ASKS * rounds:
-        number += 1
+    spend, why, asks, blocked, number = Spend(), "", 0, 0, 0
+    while True:
+        number, asks = number + 1, asks + 1
         asked = _one_ask(job, f"{key}/try/{number}", kind, view, call, inputs, final)
         spend = spend + asked.spend
         why = refuse(asked.answer.value) if asked.answer else asked.unreadable or asked.blocked
         blocked += bool(asked.blocked)
         if asked.answer is not None and not why:
             return _settled(job, key, kind, inputs, asked.answer, spend, number)
+        if asks == ASKS or blocked == BLOCKED_ASKS:
+            rounds -= 1
+            if not rounds:
+                break
+            asks, blocked = 0, 0
     if default is not None:
         stand_in = Answer[kind](value=default, defaulted=why)
         return _settled(job, key, kind, inputs, stand_in, spend, number)
-    if blocked >= BLOCKED_ASKS * rounds:
+    if blocked == BLOCKED_ASKS:
         raise JobWaiting("backend", f"{key}: the reply was blocked by a safety filter ({why})", key=key)
     raise JobWaiting("unclear", f"{key}: no clear reply in {ASKS} asks ({why})", key=key)
 

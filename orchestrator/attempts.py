@@ -71,7 +71,8 @@ def _attempt(job: Job, start: Start, index: int, evolved: Evolved, prefix: Prefi
     try:
         rendered = render(job, key, shot)
     except BackendFailed as failure:
-        return job.tape.note(attempt.model_copy(update={"failed": str(failure)}))
+        job.ledger.add(failure.spend)
+        return job.tape.note(attempt.model_copy(update={"failed": str(failure), "spend": failure.spend}))
     job.ledger.add(rendered.spend)
     job.ledger.vlm_calls_kept = 1
     attempt = job.tape.note(_with_candidate(job, attempt, rendered))  # stays if no verdict can be had
@@ -175,14 +176,25 @@ def _judge(job: Job, start: Start, key: str, attempt: Attempt, check: Check) -> 
         },
         refuse=lambda verdict: verdict.reason or "unclear" if verdict.decision == "unclear" else "",
     )
-    return settle(answer.value, must_finish=start.must_finish), answer.spend
+    return settle(answer.value, start.plan, must_finish=start.must_finish), answer.spend
 
 
-def settle(verdict: Verdict, *, must_finish: bool) -> Verdict:
-    """Right but unfinished is accepted, except where the action must be finished: then all of it is kept."""
-    if verdict.decision == "accept" and verdict.progress == "partial" and must_finish:
-        return verdict.model_copy(update={"decision": "reject", "failure": "incomplete", "good_fraction": 1.0})
-    return verdict
+def settle(verdict: Verdict, plan: Plan, *, must_finish: bool) -> Verdict:
+    """Right but unfinished is accepted, except where the action must be finished: then all of it is kept.
+
+    The next attempt is asked for the remainder: in the verifier's words, or in ours if it has none.
+    """
+    if verdict.decision != "accept" or verdict.progress != "partial" or not must_finish:
+        return verdict
+    remainder = verdict.suggestion or f"So far it is right: continue from here to the end. {plan.target_state}"
+    return verdict.model_copy(
+        update={
+            "decision": "reject",
+            "failure": "incomplete",
+            "good_fraction": 1.0,
+            "suggestion": remainder.strip(),
+        }
+    )
 
 
 def keep(job: Job, key: str, attempt: Attempt) -> Prefix | None:

@@ -46,7 +46,7 @@ class Ledger:
         self._check("usd", self.used.usd + usd, self.allowed.usd)
         if vlm_calls:
             self._check("vlm_calls", self.used.vlm_calls + vlm_calls + kept, self.allowed.vlm_calls)
-            tokens = self.used.vlm_tokens + vlm_calls * self._tokens
+            tokens = self.used.vlm_tokens + (vlm_calls + kept) * self._tokens
             self._check("vlm_tokens", tokens, self.allowed.vlm_tokens)
         self._open("wall_seconds", self.used.wall_seconds, self.allowed.wall_seconds)
         if video_seconds:

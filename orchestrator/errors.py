@@ -44,7 +44,11 @@ class BackendUnavailable(CliploopError):
 
 
 class BackendFailed(CliploopError):
-    """The render is lost; it counts as an attempt without a verdict."""
+    """The render is lost; it counts as an attempt without a verdict. `spend` is what it cost all the same."""
+
+    def __init__(self, message: str, *, spend: Spend | None = None) -> None:
+        super().__init__(message)
+        self.spend = spend or Spend()
 
 
 class ReplyUnreadable(CliploopError):

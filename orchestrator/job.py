@@ -32,8 +32,17 @@ class Tape:
     steps: list[Step] = field(default_factory=list[Step])
     attempts: list[Attempt] = field(default_factory=list[Attempt])  # of the step under way
     plan: Plan | None = None  # of the step under way
+    index: int = 0  # of the step under way; 0 is the gate
     assessment: Assessment | None = None
     outcome: Outcome | None = None
+
+    def begin(self, index: int, plan: Plan) -> None:
+        """A step is under way."""
+        self.index, self.plan, self.attempts = index, plan, []
+
+    def end(self) -> None:
+        """No step is under way."""
+        self.plan, self.attempts = None, []
 
     def note(self, attempt: Attempt) -> Attempt:
         """Put the attempt on the tape, in place of what was known of it before."""

@@ -118,11 +118,15 @@ def collabvr(job: Job) -> Ending:
             break
         end = play_step(job, replace(start, plan=plan))
         job.tape.steps.append(end.step)
-        job.tape.plan, job.tape.attempts = None, []
+        job.tape.end()
         if end.step.footage.segments:
             footage, frame = join(footage, end.step.footage), end.step.last_frame
             history = (*history, *end.history)
-        sub_actions = merged((*end.sub_actions, *sub_actions), job.policy.max_steps - t)
+        if end.step.status in ("accepted", "split"):
+            pending, left = (*end.sub_actions, *sub_actions), job.policy.max_steps - t
+            sub_actions = merged(pending, left, job.policy.capabilities.prompt_chars)
+        else:
+            sub_actions = ()  # they built on what did not happen: the planner looks again
         if end.out_of_budget is not None:
             reason = str(end.out_of_budget)
             break
@@ -151,6 +155,8 @@ def _plan(job: Job, start: Start) -> Plan:
     limit = job.policy.capabilities.prompt_chars
 
     def refuse(plan: Plan) -> str:
+        if not plan.task_complete and not plan.instruction.strip():
+            return "an empty instruction"
         if not plan.task_complete and len(plan.instruction) > limit:
             return f"an instruction of {len(plan.instruction)} characters, the generator takes {limit}"
         return ""
@@ -173,7 +179,7 @@ def _gate(job: Job) -> Ending | None:
         return None
     plan = Plan(instruction=job.task.prompt, target_state="The task is done.")
     start = Start("gate", 0, job.first_picture, plan, must_finish=True)
-    job.tape.attempts = []
+    job.tape.begin(0, plan)
     try:
         accepted = attempt_until_accepted(job, start, range(1, 2))
     except OutOfBudget:
@@ -190,7 +196,7 @@ def _gate(job: Job) -> Ending | None:
         footage=footage,
         last_frame=last,
     )
-    job.tape.attempts = []
+    job.tape.end()
     if accepted is None:
         return None
     history = (Progressed(step=0, instruction=job.task.prompt, progress="complete"),)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.asking import patiently
-from orchestrator.errors import JobWaiting
+from orchestrator.errors import BackendFailed, JobWaiting
 from orchestrator.frame_counts import clip_seconds
-from orchestrator.ports import Journal, Ports
+from orchestrator.ports import Frames, Journal, Ports
 from orchestrator.records import Policy, Rendered, Shot, Spend, Token
 
 
@@ -22,15 +22,32 @@ class Render:
     journal: Journal
 
     def __call__(self) -> Rendered:
-        """Render and store. Raises BackendFailed, JobWaiting(backend | disk), JobCancelled."""
-        clock, generator = self.ports.clock, self.ports.generator
-        resume = self._token()
+        """Render and store. Raises BackendFailed with what it cost, JobWaiting(backend | disk), JobCancelled."""
+        clock = self.ports.clock
         started = clock.now()
-        frames = patiently(
-            clock,
+        try:
+            frames = self._frames()
+            rendered = clock.now()
+            clip = self.ports.editor.store(frames, self.shot)
+        except BackendFailed as failure:
+            lost = clock.now() - started
+            raise BackendFailed(str(failure), spend=Spend(gpu_seconds=lost, wall_seconds=lost)) from failure
+        seconds = clip_seconds(clip.num_frames, clip.fps)
+        spend = Spend(
+            video_seconds=seconds,
+            gpu_seconds=rendered - started,
+            usd=seconds * self.ports.generator.capabilities.usd_per_video_second,
+            wall_seconds=clock.now() - started,
+        )
+        return Rendered(clip=clip, spend=spend)
+
+    def _frames(self) -> Frames:
+        resume = self._token()
+        return patiently(
+            self.ports.clock,
             self.shot.seed,
             self.key,
-            lambda: generator.render(
+            lambda: self.ports.generator.render(
                 self.shot,
                 resume=resume,
                 checkpoint=self._checkpoint,
@@ -38,16 +55,6 @@ class Render:
                 cancelled=self.ports.cancelled,
             ),
         )
-        rendered = clock.now()
-        clip = self.ports.editor.store(frames, self.shot)
-        seconds = clip_seconds(clip.num_frames, clip.fps)
-        spend = Spend(
-            video_seconds=seconds,
-            gpu_seconds=rendered - started,
-            usd=seconds * generator.capabilities.usd_per_video_second,
-            wall_seconds=clock.now() - started,
-        )
-        return Rendered(clip=clip, spend=spend)
 
     def _checkpoint(self, token: str) -> None:
         number = 1

@@ -21,7 +21,8 @@ def play_single_shot(job: Job, key: str, number: int) -> Step:
     try:
         rendered = render(job, f"{key}/attempt/{number}", shot)
     except BackendFailed as failure:
-        attempt = attempt.model_copy(update={"failed": str(failure)})
+        job.ledger.add(failure.spend)
+        attempt = attempt.model_copy(update={"failed": str(failure), "spend": failure.spend})
         return Step(index=1, plan=plan, attempts=(attempt,), status="empty", last_frame=job.first_picture)
     job.ledger.add(rendered.spend)
     clip = rendered.clip

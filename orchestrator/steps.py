@@ -41,7 +41,7 @@ class StepEnd:
 
 def play_step(job: Job, start: Start) -> StepEnd:
     """Attempts 1 … M; if all were rejected the router decides, once. The best attempt is never lost."""
-    job.tape.plan, job.tape.attempts = start.plan, []
+    job.tape.begin(start.step, start.plan)
     many = job.policy.max_attempts
     route: Route | None = None
     try:
@@ -76,7 +76,8 @@ def _route(job: Job, start: Start) -> Route:
         job.view(key, start.step, start.frame, start.history),
         lambda view: job.ports.router.route(job.task, start.plan, tuple(job.tape.attempts), view),
         given={"router": job.policy.router, "plan": start.plan, "attempts": _judgements(judged)},
-        default=Route(action="fallback", reason="the router gave no readable answer"),
+        refuse=lambda route: _unusable(route, job.policy.capabilities.prompt_chars),
+        default=Route(action="fallback", reason="the router gave no usable answer"),
     )
     route = answer.value
     left = job.policy.max_steps - start.step
@@ -86,16 +87,30 @@ def _route(job: Job, start: Start) -> Route:
     return route
 
 
+def _unusable(route: Route, limit: int) -> str:
+    """Why a route is asked again: sub-actions that no generator could be told."""
+    if route.action != "split":
+        return ""
+    if any(not action.strip() for action in route.sub_actions):
+        return "a sub-action without words"
+    longest = max((len(action) for action in route.sub_actions), default=0)
+    return f"a sub-action of {longest} characters, the generator takes {limit}" if longest > limit else ""
+
+
 def _judgements(attempts: list[Attempt]) -> list[dict[str, object]]:
     """What of the attempts counts for a digest: no measured times."""
     return [{"candidate": a.candidate, "verdict": a.verdict, "prompt": a.shot.prompt} for a in attempts]
 
 
-def merged(sub_actions: tuple[str, ...], steps_left: int) -> tuple[str, ...]:
-    """One sub-action per step; what exceeds the steps that are left goes into the last."""
+def merged(sub_actions: tuple[str, ...], steps_left: int, limit: int) -> tuple[str, ...]:
+    """One sub-action per step; what exceeds the steps that are left goes into the last.
+
+    If that is longer than the generator's text limit, the last step is left to the planner.
+    """
     if len(sub_actions) <= steps_left:
         return sub_actions
-    return (*sub_actions[: steps_left - 1], " ".join(sub_actions[steps_left - 1 :]))
+    rest = " ".join(sub_actions[max(0, steps_left - 1) :])
+    return (*sub_actions[: max(0, steps_left - 1)], *((rest,) if len(rest) <= limit else ()))
 
 
 def _fall_back(job: Job, start: Start, route: Route | None) -> StepEnd:

@@ -58,31 +58,29 @@ def trajectory_of(job_id: str, task: Task, policy: Policy, ports: Ports, journal
     job = Job(task, policy, ports, ReadOnlyJournal(journal), Ledger(policy.budget))
     with contextlib.suppress(Suspended, CliploopError):
         play(job)
+    under_way = _under_way(job)
     return Trajectory(
         id=job_id,
         task=task,
         policy=policy,
         first_frame=job.first_picture,
-        gate=job.tape.gate,
-        steps=tuple(job.tape.steps + _under_way(job)),
+        gate=under_way if under_way and not under_way.index else job.tape.gate,
+        steps=(*job.tape.steps, *([under_way] if under_way and under_way.index else [])),
         assessment=job.tape.assessment,
         outcome=job.tape.outcome,
         spend=job.ledger.used,
     )
 
 
-def _under_way(job: Job) -> list[Step]:
+def _under_way(job: Job) -> Step | None:
     if job.tape.plan is None:
-        return []
+        return None
     attempts = tuple(job.tape.attempts)
-    last = job.tape.steps[-1] if job.tape.steps else None
-    return [
-        Step(
-            index=last.index + 1 if last else 1,
-            plan=job.tape.plan,
-            attempts=attempts,
-            status="running",
-            last_frame=last.last_frame if last else job.first_picture,
-            spend=sum((a.spend for a in attempts), start=Spend()),
-        )
-    ]
+    return Step(
+        index=job.tape.index,
+        plan=job.tape.plan,
+        attempts=attempts,
+        status="running",
+        last_frame=job.tape.steps[-1].last_frame if job.tape.steps else job.first_picture,
+        spend=sum((a.spend for a in attempts), start=Spend()),
+    )

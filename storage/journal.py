@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting, Suspended
 from orchestrator.ports import Call, Inputs
-from orchestrator.records import OutcomeKind, Record, WaitReason
+from orchestrator.records import OutcomeKind, Record, Spend, WaitReason
 from storage.database import Database
 from storage.digest import digest, dump
 from storage.jobs import (
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the journal. `value`: a record's JSON form, a failure's `{"message"}`, or a state's fields."""
+    """A line of the journal. `value`: a record's JSON form, a failure's `{message, spend}`, or a state's fields."""
 
     sequence: int
     key: str
@@ -150,7 +150,7 @@ class SqlJournal:
         """The recorded value, or None; raises BackendFailed for a recorded failure; never runs anything."""
         entry = self._find(key)
         if entry is not None and entry.kind == "failure":
-            raise BackendFailed(str(entry.value["message"]))
+            raise _failure(entry)
         return _record(entry, kind) if entry is not None else None
 
     def renewals(self, key: str) -> int:
@@ -222,7 +222,7 @@ class SqlJournal:
         if entry.inputs != inputs:
             raise _changed(call.key, "with other inputs")
         if entry.kind == "failure":
-            return BackendFailed(entry.value["message"])
+            return _failure(entry)
         return _record(entry, call.kind)
 
     def _claim(self) -> None:
@@ -251,7 +251,8 @@ class SqlJournal:
         try:
             value = dump(call.effect())
         except BackendFailed as failed:
-            self._record(call.key, "failure", inputs, {"message": str(failed)})
+            lost = {"message": str(failed), "spend": dump(failed.spend)}
+            self._record(call.key, "failure", inputs, lost)
             return failed
         record = call.kind.model_validate(value)  # what a replay will read, or an error before it is recorded
         self._record(call.key, "record", inputs, value)
@@ -289,6 +290,11 @@ def _record(entry: Entry, kind: type[R]) -> R:
         return kind.model_validate(entry.value)
     except ValidationError as error:
         raise _changed(entry.key, f"in a form that {kind.__name__} no longer has") from error
+
+
+def _failure(entry: Entry) -> BackendFailed:
+    spend = entry.value.get("spend")
+    return BackendFailed(str(entry.value["message"]), spend=Spend.model_validate(spend) if spend else None)
 
 
 def _changed(key: str, how: str) -> JobWaiting:

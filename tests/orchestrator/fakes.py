@@ -63,7 +63,7 @@ def digest(inputs: Inputs) -> str:
 class MemoryJournal:
     """The port's rules in memory; `ran` lists every effect that ran, in order."""
 
-    entries: dict[str, tuple[str, str | None, str]] = field(default_factory=dict[str, Any])
+    entries: dict[str, tuple[str, str | None, BackendFailed | None]] = field(default_factory=dict[str, Any])
     ran: list[str] = field(default_factory=list[str])
     renewed: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -79,9 +79,9 @@ class MemoryJournal:
         try:
             value = effect()
         except BackendFailed as failure:
-            self.entries[key] = (given, None, str(failure))
+            self.entries[key] = (given, None, failure)
             raise
-        self.entries[key] = (given, value.model_dump_json(), "")
+        self.entries[key] = (given, value.model_dump_json(), None)
         return kind.model_validate_json(value.model_dump_json())
 
     def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
@@ -91,8 +91,8 @@ class MemoryJournal:
         if key not in self.entries:
             return None
         _, value, failure = self.entries[key]
-        if value is None:
-            raise BackendFailed(failure)
+        if failure is not None or value is None:
+            raise failure or AssertionError(key)
         return kind.model_validate_json(value)
 
     def renewals(self, key: str) -> int:

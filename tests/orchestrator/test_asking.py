@@ -119,3 +119,14 @@ def test_every_ask_counts_its_spend() -> None:
     spend = s.trajectory().spend
     assert spend.vlm_calls == 5
     assert spend.vlm_tokens == 407
+
+
+def test_a_renewed_round_counts_its_own_blocked_replies() -> None:
+    s = stage(verdicts=[UNREADABLE] * 3 + [ReplyBlocked("safety")])
+    with pytest.raises(JobWaiting):
+        s.run()
+    s.journal.renewed["step/1/attempt/1/verdict"] = 1
+    with pytest.raises(JobWaiting) as waiting:
+        s.run()
+    assert waiting.value.reason == "backend"
+    assert s.model.roles().count("verdict") == 5

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.errors import BackendFailed
 from orchestrator.records import Budget
-from tests.orchestrator.fakes import ACCEPT, CAPABILITIES, MOVE, NO, REJECT, reject, stage
+from tests.orchestrator.fakes import ACCEPT, CAPABILITIES, DONE, MOVE, NO, REJECT, reject, stage
 
 
 def test_no_clip_begins_that_would_exceed_the_video_seconds() -> None:
@@ -106,3 +107,21 @@ def test_an_empty_budget_ends_at_once_as_exhausted(budget: Budget) -> None:
     outcome = stage(budget=budget, assessments=[NO]).run()
     assert outcome.kind == "exhausted"
     assert outcome.video is None
+
+
+def test_the_time_of_failed_renders_counts() -> None:
+    failures: dict[int, Exception] = {1: BackendFailed("lost")}
+    s = stage(plans=[MOVE, DONE], failures=failures)
+    s.run()
+    lost = s.trajectory().steps[0].attempts[0].spend
+    assert (lost.gpu_seconds, lost.wall_seconds, lost.video_seconds) == (0.5, 0.5, 0.0)
+    s = stage(failures=dict.fromkeys(range(1, 99), BackendFailed("lost")), budget=Budget(wall_seconds=1.6))
+    with pytest.raises(BackendFailed):
+        s.run()
+    assert len(s.generator.shots) == 3
+
+
+def test_tokens_for_the_assessment_are_held_back_too() -> None:
+    s = stage(budget=Budget(vlm_tokens=450), max_steps=10)
+    assert s.run().kind == "completed"
+    assert s.trajectory().spend.vlm_tokens <= 450

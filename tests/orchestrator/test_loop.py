@@ -8,9 +8,10 @@ from orchestrator.errors import (
     BackendFailed,
     BackendMisconfigured,
     JobCancelled,
+    JobWaiting,
     TaskRejected,
 )
-from orchestrator.records import Capabilities, Check, Plan
+from orchestrator.records import Capabilities, Check, Plan, Verdict
 from tests.orchestrator.fakes import (
     ACCEPT,
     DONE,
@@ -224,3 +225,26 @@ def test_a_cancelled_job_begins_no_further_effect() -> None:
         s.run()
     assert s.generator.shots != []
     assert s.model.roles() == ["plan"]
+
+
+def test_without_a_suggestion_the_remainder_is_asked_for_in_our_words() -> None:
+    silent = PARTIAL.model_copy(update={"suggestion": ""})
+    s = stage(verdicts=[silent, ACCEPT], max_steps=1)
+    s.run()
+    assert s.prompts[1] == "Move right. So far it is right: continue from here to the end. It is right."
+
+
+def test_a_job_that_waits_in_the_gate_shows_what_it_rendered() -> None:
+    s = stage(verdicts=[Verdict(decision="unclear", reason="dim")], gate="single_shot")
+    with pytest.raises(JobWaiting):
+        s.run()
+    gate = s.trajectory().gate
+    assert gate is not None
+    assert gate.status == "running"
+    assert len(gate.attempts) == 1
+
+
+def test_an_empty_instruction_is_asked_again() -> None:
+    s = stage(plans=[Plan(), MOVE, DONE])
+    s.run()
+    assert s.prompts == ["Move right."]

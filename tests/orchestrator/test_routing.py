@@ -6,7 +6,18 @@ import pytest
 
 from orchestrator.errors import ReplyUnreadable
 from orchestrator.records import Choice, Route
-from tests.orchestrator.fakes import ACCEPT, DONE, FALLBACK, MOVE, NO, PARTIAL, REJECT, reject, stage
+from tests.orchestrator.fakes import (
+    ACCEPT,
+    CAPABILITIES,
+    DONE,
+    FALLBACK,
+    MOVE,
+    NO,
+    PARTIAL,
+    REJECT,
+    reject,
+    stage,
+)
 
 
 def test_regenerate_makes_attempts_m_plus_1_to_2m_from_the_original_instruction_and_one_suggestion() -> None:
@@ -136,8 +147,36 @@ def test_a_sub_action_with_others_after_it_must_be_finished() -> None:
     verdicts = [REJECT, PARTIAL, ACCEPT, PARTIAL]
     s = stage(plans=[MOVE, DONE], verdicts=verdicts, routes=routes, max_steps=4, max_attempts=1)
     s.run()
-    assert [step.status for step in s.trajectory().steps] == ["split", "best_effort", "accepted"]
+    assert [step.status for step in s.trajectory().steps] == ["split", "best_effort"]
+    assert s.prompts == ["Move right.", "One."]
+
+
+def test_after_a_failed_sub_action_the_planner_looks_again() -> None:
+    routes = [Route(action="split", sub_actions=("One.", "Two.")), FALLBACK]
+    s = stage(
+        plans=[MOVE, MOVE, DONE], verdicts=[REJECT, REJECT, ACCEPT], routes=routes, max_steps=4, max_attempts=1
+    )
+    s.run()
+    assert s.prompts == ["Move right.", "One.", "Move right."]
+    assert s.model.of("plan")[1]["view"].step == 3
+
+
+SHORT = CAPABILITIES.model_copy(update={"prompt_chars": 24})
+
+
+@pytest.mark.parametrize("sub_actions", [("x" * 25, "One."), ("One.", " ")])
+def test_a_split_that_no_generator_could_be_told_is_asked_again(sub_actions: tuple[str, ...]) -> None:
+    routes = [Route(action="split", sub_actions=sub_actions), Route(action="split", sub_actions=("One.", "Two."))]
+    s = stage(plans=[MOVE, DONE], verdicts=[REJECT, ACCEPT], routes=routes, max_attempts=1, capabilities=SHORT)
+    s.run()
     assert s.prompts == ["Move right.", "One.", "Two."]
+
+
+def test_sub_actions_that_would_be_too_long_together_leave_the_last_step_to_the_planner() -> None:
+    route = Route(action="split", sub_actions=("One one one.", "Two two two.", "Three three."))
+    s = stage(plans=[MOVE, MOVE], verdicts=[REJECT, ACCEPT], routes=[route], max_attempts=1, capabilities=SHORT)
+    s.run()
+    assert s.prompts == ["Move right.", "One one one.", "Move right."]
 
 
 def test_a_sub_action_that_is_split_again_leaves_the_others_to_be_done() -> None:

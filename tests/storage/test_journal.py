@@ -20,6 +20,7 @@ from orchestrator.errors import (
 from orchestrator.ports import Call, Journal
 from orchestrator.records import Answer, Plan, Record, Spend, Verdict
 from storage.database import Database
+from storage.digest import dump
 from storage.jobs import IllegalState, JobState, create_job
 from storage.journal import EffectBegan, EntryConflict, EntryRecorded, Event, SqlJournal, StateChanged
 from tests.storage.jobs_for_tests import JOB, POLICY, TASK, a_database, never, plan, record
@@ -387,7 +388,7 @@ def test_watchers_hear_of_everything_in_order_and_can_go_on_after_a_number(datab
         EffectBegan("a"),
         EntryRecorded(3, "a", "record", value),
         EffectBegan("b"),
-        EntryRecorded(4, "b", "failure", {"message": "the render was lost"}),
+        EntryRecorded(4, "b", "failure", {"message": "the render was lost", "spend": dump(Spend())}),
         StateChanged(5, JobState("succeeded", outcome="exhausted")),
     ]
     assert [entry.sequence for entry in journal.entries()] == [1, 2, 3, 4, 5]
