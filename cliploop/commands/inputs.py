@@ -60,7 +60,7 @@ def read_prompt(given: str) -> str:
             f"--prompt {shown}: {size} bytes is no prompt; name a text file", reason="prompt_too_long"
         )
     try:
-        text = _read(path, f"--prompt {shown}").decode("utf-8-sig")
+        text = _read(path, f"--prompt {shown}").decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise TaskRejected(f"--prompt {shown}: not UTF-8 text; save it as UTF-8", reason="not_text") from None
     if not text.strip():

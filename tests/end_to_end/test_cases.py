@@ -24,7 +24,8 @@ from worlds.catalog import understand
 from worlds.world import Frame, Reading, Scene
 
 GRIDS = sorted((DATA / "vrbench").glob("*/*"))
-CASES = GRIDS + sorted((DATA / "vbvr").glob("O-47*/*"))
+PUZZLES = sorted((DATA / "vbvr").glob("O-47*/*"))
+CASES = [*GRIDS, *(pytest.param(puzzle, marks=pytest.mark.slow) for puzzle in PUZZLES)]
 WALL = 1  # in the published grids: walls and traps
 READ_EVERY = 4
 SLACK_PX = 2  # a piece's rim fades into the floor
