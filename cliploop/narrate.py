@@ -19,6 +19,7 @@ from orchestrator.records import (
     Check,
     Outcome,
     Plan,
+    Policy,
     Prefix,
     Record,
     Rendered,
@@ -121,7 +122,8 @@ def assessment_line(assessment: Assessment) -> Line:
 
 def spend_text(spend: Spend) -> str:
     """`12.4 s of video, 7 VLM calls`; nothing that was measured."""
-    parts = [f"{spend.video_seconds:.1f} s of video rendered", f"{spend.vlm_calls} VLM calls"]
+    calls = f"{spend.vlm_calls} VLM call{'' if spend.vlm_calls == 1 else 's'}"
+    parts = [f"{spend.video_seconds:.1f} s of video rendered", calls]
     if spend.vlm_tokens:
         parts.append(f"{spend.vlm_tokens} tokens")
     if spend.usd:
@@ -162,16 +164,19 @@ def clip_text(attempt: Attempt) -> str:
     return f", {attempt.clip.num_frames} frames{kept}"
 
 
-def step_lines(step: Step, max_steps: int) -> Iterator[Line]:
-    """One step of a trajectory."""
+def step_lines(step: Step, policy: Policy) -> Iterator[Line]:
+    """One step of a trajectory, in the order in which it happened."""
     if step.index == 0:
         yield Line("Single shot of the whole task", "head")
     else:
-        yield from plan_lines(step.index, max_steps, step.plan)
-    for attempt in step.attempts:
+        yield from plan_lines(step.index, 1 if step.status == "unverified" else policy.max_steps, step.plan)
+    before = [attempt for attempt in step.attempts if attempt.index <= policy.max_attempts]
+    for attempt in before:
         yield from attempt_lines(attempt)
     if step.route is not None:
         yield from route_lines(step.route)
+    for attempt in step.attempts[len(before) :]:
+        yield from attempt_lines(attempt)
     if step.status not in ("accepted", "split"):
         yield Line(STATUS_WORDS[step.status], "note", 1)
 
@@ -188,7 +193,7 @@ def story(trajectory: Trajectory) -> Iterator[Line]:
     """All steps and the final judgement, without the end."""
     steps = ([trajectory.gate] if trajectory.gate else []) + list(trajectory.steps)
     for step in steps:
-        yield from step_lines(step, trajectory.policy.max_steps)
+        yield from step_lines(step, trajectory.policy)
     if trajectory.assessment is not None:
         yield assessment_line(trajectory.assessment)
 
@@ -206,6 +211,7 @@ class Narrator:
     def __init__(self, max_steps: int) -> None:
         self._max_steps = max_steps
         self._clip = self._kept = ""
+        self._rejected = False  # the step under way has only rejected clips so far
         self._headed: set[tuple[str, int]] = set()
         self.spend = Spend()
 
@@ -215,6 +221,7 @@ class Narrator:
         if where is None or not isinstance(shot, Shot) or (where.part, where.step) in self._headed:
             return
         self._headed.add((where.part, where.step))
+        yield from self._ended()
         if where.part == "gate":
             yield Line(f"Single shot: {one_line(shot.prompt)}", "head")
         else:
@@ -240,23 +247,36 @@ class Narrator:
     def _lines(self, where: Where, content: Any) -> Iterator[Line]:
         match content:
             case Plan():
+                yield from self._ended()
                 self._headed.add((where.part, where.step))
                 yield from plan_lines(where.step, self._max_steps, content)
             case Verdict():
+                self._rejected = content.decision == "reject"
                 yield verdict_line(where.attempt, content, self._clip)
             case Check() if content.failure is not None:
+                self._rejected = True
                 verdict = Verdict(decision="reject", failure=content.failure, reason=content.reason)
                 yield verdict_line(where.attempt, verdict, self._clip)
             case Route():
+                self._kept = ""  # a new round begins from the step's own start
+                self._rejected = content.action != "split"
                 yield from route_lines(content)
             case Prefix() if where.what == "cut":
                 self._kept = f" after {content.footage.num_frames} kept"
             case Prefix():
+                self._rejected = False
                 yield Line(STATUS_WORDS["best_effort"], "note", 1)
             case Assessment():
+                yield from self._ended()
                 yield assessment_line(content)
             case _:
                 return
+
+    def _ended(self) -> Iterator[Line]:
+        """The last word on a step of which nothing could be kept, told when the next thing begins."""
+        if self._rejected:
+            yield Line(STATUS_WORDS["empty"], "note", 1)
+        self._rejected, self._kept = False, ""
 
     def tell_lost(self, key: str, reason: str) -> Iterator[Line]:
         """A counted failure."""

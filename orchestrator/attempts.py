@@ -118,9 +118,13 @@ def _with_candidate(job: Job, attempt: Attempt, rendered: Rendered) -> Attempt:
     clip, shot = rendered.clip, attempt.shot
     before = attempt.kept.footage if attempt.kept else still(shot.start_frame, clip.fps)
     notes = list(attempt.notes)
-    for other in job.tape.attempts:
-        if other.clip is not None and other.clip.frames_digest == clip.frames_digest:
-            notes.append(f"the same frames as attempt {other.index}, although the seed differs")
+    alike = [
+        str(other.index)
+        for other in job.tape.attempts
+        if other.clip is not None and other.clip.frames_digest == clip.frames_digest
+    ]
+    if alike:
+        notes.append(f"the same frames as attempt {', '.join(alike)}, although the seed differs")
     if clip.num_frames != shot.num_frames or clip.rendered_size != shot.canvas:
         notes.append(
             f"asked for {shot.num_frames} frames of {shot.canvas}, "

@@ -79,6 +79,7 @@ def test_words_that_are_not_ours_are_escaped() -> None:
         ("step/1/attempt/1/verdict", {}, answer(records.reject(hostile))),
         ("final/assessment", {}, answer(Assessment(task_complete=False, reason=hostile))),
     )
+    assert lines.pop(2) == "  nothing good to keep"
     assert len(lines) == 3
     assert all("\\x1b[2J [red]x[/red] Step 9" in line for line in lines)
 
@@ -97,3 +98,40 @@ def test_keys_say_what_is_under_way() -> None:
         assert where.doing == words
     assert Where.of("step/2/plan/try/1") is None
     assert Where.of("step/2/attempt/1/clip/token/1") is None
+
+
+def test_a_new_round_and_a_new_step_keep_nothing_and_a_step_of_which_nothing_is_kept_says_so() -> None:
+    shown = {"shot": records.shot()}
+    lines, _ = told(
+        ("step/1/plan", {}, records.plan()),
+        ("step/1/attempt/1/clip", shown, records.rendered()),
+        ("step/1/attempt/1/verdict", {}, answer(records.reject())),
+        ("step/1/attempt/1/cut", {}, records.prefix()),
+        ("step/1/route", {}, answer(Route(action="regenerate"))),
+        ("step/1/attempt/2/clip", shown, records.rendered()),
+        ("step/1/attempt/2/verdict", {}, answer(records.reject())),
+        ("step/1/attempt/2/cut", {}, records.prefix()),
+        ("step/2/plan", {}, records.plan()),
+        ("step/2/attempt/1/clip", shown, records.rendered()),
+        ("step/2/attempt/1/verdict", {}, answer(records.accept())),
+    )
+    assert [line for line in lines if "attempt" in line or "nothing" in line] == [
+        "  attempt 1, 49 frames: rejected, wrong_direction (good to 25 %) - it went left",
+        "  all attempts rejected; regenerate",
+        "  attempt 2, 49 frames: rejected, wrong_direction (good to 25 %) - it went left",
+        "  nothing good to keep",
+        "  attempt 1, 49 frames: accepted, complete",
+    ]
+
+
+def test_a_trajectory_tells_of_the_router_before_the_attempts_it_caused() -> None:
+    told_of = records.trajectory()
+    first = told_of.steps[0].attempts[0]
+    many = tuple(first.model_copy(update={"index": n}) for n in range(1, 3))
+    step = told_of.steps[0].model_copy(update={"attempts": many, "route": Route(action="regenerate")})
+    policy = told_of.policy.model_copy(update={"max_attempts": 1})
+    lines = [str(x) for x in trajectory_lines(told_of.model_copy(update={"steps": (step,), "policy": policy}))]
+    places = [
+        next(i for i, x in enumerate(lines) if word in x) for word in ("attempt 1", "regenerate", "attempt 2")
+    ]
+    assert places == sorted(places)
