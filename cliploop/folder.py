@@ -1,6 +1,6 @@
 """A job's folder: what is in it, whose it is, when it may be started over, what is left when nothing began.
 
-DIR/.cliploop/   journal.sqlite, artifacts/, finished.json: the job's memory
+DIR/.cliploop/   journal.sqlite, artifacts/, files.json, finished.json: the job's memory
 DIR/…            what `cliploop.exports` writes at the end
 """
 
@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,10 +18,12 @@ from typing import Any, cast
 from cliploop import exports
 from orchestrator.errors import BackendMisconfigured, JobWaiting, TaskRejected
 from orchestrator.records import Policy, Task
-from storage.database import Database
+from storage.artifacts import is_key, is_part
+from storage.database import Database, bears_our_mark, refuse_other_program
 from storage.database import remove as remove_database
 from storage.folders import DISK_FULL
 from storage.jobs import StoredJob, differing, stored_jobs
+from storage.lock import is_lock
 
 MEMORY = ".cliploop"
 
@@ -57,6 +59,16 @@ class JobFolder:
         """The id and the digests of the exported files, written last of all."""
         return self.memory / "finished.json"
 
+    @property
+    def listed(self) -> Path:
+        """The names of the exported files, written before the first of them."""
+        return self.memory / "files.json"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether cliploop made the memory: its lock comes first of all, and its mark is in the journal."""
+        return is_lock(self.database) or bears_our_mark(self.database)
+
 
 def finished_files(folder: JobFolder, job_id: str) -> dict[str, str] | None:
     """{relative path: SHA-256} of a job that has finished here and whose files are all as it left them."""
@@ -72,13 +84,48 @@ def finished_files(folder: JobFolder, job_id: str) -> dict[str, str] | None:
 
 def write_finished(folder: JobFolder, job_id: str, files: Mapping[str, str]) -> None:
     """Remember that the job has finished. Raises JobWaiting(disk)."""
-    part = folder.finished.with_suffix(".part")
+    _write_json(folder, folder.finished, {"id": job_id, "files": dict(files)})
+
+
+def list_files(folder: JobFolder, names: Iterable[str]) -> None:
+    """Remember which files are exported, so that only these are removed. Raises JobWaiting(disk)."""
+    listed = written_files(folder)
+    if not listed.issuperset(names):
+        _write_json(folder, folder.listed, sorted(listed.union(names)))
+
+
+def written_files(folder: JobFolder) -> set[str]:
+    """The relative paths of what a job exported here, as far as it is known."""
+    listed, finished = _read_json(folder.listed), _read_json(folder.finished)
+    files = cast("dict[str, Any]", finished).get("files") if isinstance(finished, dict) else None
+    said = [*_texts(listed), *_texts(files), exports.VIDEO, exports.TRAJECTORY, exports.CONTACT_SHEET]
+    return {name for name in said if exports.is_ours(name)}
+
+
+def _texts(value: object) -> list[str]:
+    """The texts in a JSON array, or the keys of an object."""
+    each = cast("Iterable[object]", value) if isinstance(value, list | dict) else ()
+    return [text for text in each if isinstance(text, str)]
+
+
+def _read_json(path: Path) -> Any:
     try:
-        part.write_text(json.dumps({"id": job_id, "files": dict(files)}, indent=2) + "\n", encoding="utf-8")
-        part.replace(folder.finished)
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _write_json(folder: JobFolder, path: Path, value: object) -> None:
+    exports.refuse_obstacle(path, folder.path)
+    part = path.with_suffix(".part")
+    try:
+        part.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
     except OSError as error:
         if error.errno not in DISK_FULL:
-            raise
+            raise BackendMisconfigured(
+                f"cannot write {path} ({error.strerror}): make {folder.memory} writable"
+            ) from error
         raise JobWaiting(
             "disk", f"no room in {folder.memory}: free some space, then run the same command again"
         ) from error
@@ -87,19 +134,29 @@ def write_finished(folder: JobFolder, job_id: str, files: Mapping[str, str]) -> 
 def refuse_foreign(folder: JobFolder) -> None:
     """Raise TaskRejected for a path that is no folder, or a folder where our names are somebody else's files."""
     path = folder.path
+    if "\0" in str(path):
+        raise TaskRejected("-o holds a NUL character; choose another -o", reason="output")
     nearest = next((part for part in (path, *path.parents) if os.path.lexists(part)), None)
-    if nearest is not None and not nearest.is_dir():
+    if nearest is not None and not os.path.isdir(nearest):  # noqa: PTH112  (never raises)
         raise TaskRejected(f"-o {path}: {nearest} is a file, not a folder; choose another -o", reason="output")
-    if folder.memory.is_dir():
+    if folder.is_ours:
         return
     foreign = exports.present(path)
-    if os.path.lexists(folder.memory):
+    if os.path.lexists(folder.memory) and not _is_empty(folder.memory):
         foreign = [MEMORY, *foreign]
     if foreign:
         raise TaskRejected(
             f"-o {path} holds {', '.join(foreign[:3])} that cliploop did not make; choose another -o",
             reason="output",
         )
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether this is a folder with nothing in it."""
+    try:
+        return not any(folder.iterdir())
+    except OSError:
+        return False
 
 
 def refuse_other(database: Database, folder: JobFolder, job_id: str, task: Task, policy: Policy) -> None:
@@ -128,12 +185,33 @@ def _differences(stored: StoredJob, task: Task, policy: Policy) -> str:
 
 
 def forget(folder: JobFolder) -> None:
-    """Start over: remove what cliploop made here, and nothing else. The lock that is held stays."""
-    exports.remove(folder.path)
-    folder.finished.unlink(missing_ok=True)
-    remove_database(folder.database)
-    for made in (folder.artifacts, folder.scratch):
-        shutil.rmtree(made, ignore_errors=True)
+    """Start over: remove what cliploop made here, and nothing else. The lock that is held stays.
+
+    Raises BackendMisconfigured for a journal of another program, and for what cannot be removed.
+    """
+    refuse_other_program(folder.database)
+    try:
+        exports.remove(folder.path, written_files(folder))
+        folder.finished.unlink(missing_ok=True)
+        remove_database(folder.database)
+        _remove_named(folder.artifacts, lambda name: is_key(name) or is_part(name))
+        _remove_named(folder.scratch, lambda name: name in exports.SCRATCH)
+        folder.listed.unlink(missing_ok=True)
+    except OSError as error:
+        raise BackendMisconfigured(
+            f"--fresh cannot remove {error.filename} ({error.strerror}): move it away, or choose another -o"
+        ) from error
+
+
+def _remove_named(folder: Path, ours: Callable[[str], bool]) -> None:
+    """Remove the files of our names, and the folder if it is empty then."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if ours(path.name) and not path.is_dir():
+            path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -143,13 +221,16 @@ def tidy_if_refused(folder: JobFolder) -> Generator[None]:
     A full disk inside the block means that nothing began: TaskRejected. The block catches what is no refusal.
     """
     path = folder.path
-    missing = [part for part in (path, *path.parents) if not part.exists()]
-    had_memory = folder.memory.exists()
+    missing = [part for part in (path, *path.parents) if not os.path.lexists(part)]
+    had_memory, was_empty = os.path.lexists(folder.memory), _is_empty(folder.memory)
     try:
         yield
     except (TaskRejected, BackendMisconfigured, JobWaiting) as error:
-        if not had_memory:
+        if not had_memory or was_empty:
             shutil.rmtree(folder.memory, ignore_errors=True)
+        if was_empty:
+            with contextlib.suppress(OSError):
+                folder.memory.mkdir()
         for part in missing:
             with contextlib.suppress(OSError):
                 part.rmdir()

@@ -20,6 +20,7 @@ from cliploop.folder import (
     JobFolder,
     finished_files,
     forget,
+    list_files,
     refuse_foreign,
     refuse_other,
     tidy_if_refused,
@@ -128,6 +129,8 @@ def _recall(folder: JobFolder, job_id: str) -> Ending | None:
         trajectory = Trajectory.model_validate_json(text)
     except (OSError, ValueError, ValidationError):
         return None
+    if set(files) != set(exports.names(trajectory)):
+        return None
     return Ending("succeeded", trajectory=trajectory, files=_paths(folder, files), recalled=True)
 
 
@@ -185,6 +188,7 @@ class _Run:
         return Ending("failed", message, trajectory=trajectory, files=_paths(self.folder, files))
 
     def _export(self, trajectory: Trajectory) -> dict[str, str]:
+        list_files(self.folder, exports.names(trajectory))
         reader = FrameReader(self.artifacts)
         return exports.write(self.folder.path, self.folder.scratch, trajectory, self.artifacts, reader)
 

@@ -9,6 +9,7 @@ It knows nothing of what the rows mean.
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import time
 from collections.abc import Generator
@@ -75,10 +76,13 @@ class Database:
         self.close()
 
     def _prepare(self) -> None:
-        """Check whose file it is, switch to WAL, make the tables where there are none."""
-        known = _bears_our_mark(self.path)
+        """Check whose file it is, mark it as ours, switch to WAL, make the tables where there are none."""
+        known = bears_our_mark(self.path)
         try:
             made = self._is_made()
+            if not made and not known:  # before WAL: the mark is in the file itself, whatever ends this process
+                with self.write() as connection:
+                    connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
             with translated(self.path):
                 _use_write_ahead_log(self._engine)
             if not made:
@@ -92,7 +96,6 @@ class Database:
         with self.write() as connection:
             if _pragma(connection, "user_version") == 0:  # else another process was quicker
                 Table.metadata.create_all(connection)
-                connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _is_made(self) -> bool:
@@ -101,10 +104,10 @@ class Database:
             version = _pragma(connection, "user_version")
             application = _pragma(connection, "application_id")
             tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-        if version == 0 and application == 0 and tables == 0:
+        if version == 0 and application in (0, APPLICATION_ID) and tables == 0:
             return False
         if application != APPLICATION_ID:
-            raise BackendMisconfigured(f"{self.path} is a database of another program: choose another folder")
+            raise _of_another_program(self.path)
         if version != SCHEMA_VERSION:
             raise BackendMisconfigured(
                 f"{self.path} has schema version {version}, this cliploop reads version {SCHEMA_VERSION}: "
@@ -114,13 +117,45 @@ class Database:
         return True
 
 
-def _bears_our_mark(path: Path) -> bool:
+def bears_our_mark(path: Path) -> bool:
     """Whether the file's header names us: readable on a disk so full that SQLite cannot open the file."""
     try:
         with path.open("rb") as file:
             return file.read(72)[68:] == APPLICATION_ID.to_bytes(4, "big")
     except OSError:
         return False
+
+
+def refuse_other_program(path: Path) -> None:
+    """Raise BackendMisconfigured for an SQLite database with another mark than ours, or with tables and none."""
+    if not _is_sqlite(path) or bears_our_mark(path):
+        return
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.Error:  # damaged: no program reads it
+        return
+    if application != APPLICATION_ID and (application or tables):
+        raise _of_another_program(path)
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
+def _of_another_program(path: Path) -> BackendMisconfigured:
+    return BackendMisconfigured(f"{path} is a database of another program: choose another folder")
+
+
+def damaged(path: Path | str, why: object) -> BackendMisconfigured:
+    """The error for a journal that says what cliploop never writes."""
+    return BackendMisconfigured(f"{path} is damaged ({why}): put a copy in its place, or start over with --fresh")
 
 
 def remove(path: Path) -> None:
@@ -186,6 +221,8 @@ def translated(path: Path) -> Generator[None]:
         if ours is None:
             raise
         raise ours from error
+    except json.JSONDecodeError as error:
+        raise damaged(path, f"a value is no JSON: {error}") from error
 
 
 def _ours(error: BaseException | None, path: Path) -> CliploopError | None:
@@ -194,9 +231,7 @@ def _ours(error: BaseException | None, path: Path) -> CliploopError | None:
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or (code == sqlite3.SQLITE_CANTOPEN and no_room):
         return _no_room(path, str(error))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return BackendMisconfigured(
-            f"{path} is damaged ({error}): put a copy in its place, or start over with --fresh"
-        )
+        return damaged(path, error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return BackendUnavailable(
             f"{path} stayed locked by another process for {BUSY_SECONDS:.0f} s: run the same command again later"

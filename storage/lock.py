@@ -29,7 +29,8 @@ def locked(database: Path) -> Generator[None]:
 
     The file stays when the lock goes: to remove it would let two processes lock two files of one name.
     """
-    file = make_folder(database.parent) / f"{database.name}.lock"
+    make_folder(database.parent)
+    file = lock_file(database)
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
@@ -44,6 +45,21 @@ def locked(database: Path) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_file(database: Path) -> Path:
+    """Where the lock of a database is."""
+    return database.with_name(f"{database.name}.lock")
+
+
+def is_lock(database: Path) -> bool:
+    """Whether the lock of a database was taken at some time: its file is there, with nothing or a pid in it."""
+    try:
+        with lock_file(database).open("rb") as file:
+            said = file.read(32)
+    except OSError:
+        return False
+    return not said or said.isdigit()
 
 
 def _take(descriptor: int, database: Path) -> None:
