@@ -15,7 +15,8 @@ from typing import TypeAlias
 Value: TypeAlias = "str | float | bool | list[Value] | dict[str, Value] | None"
 
 MAX_DEPTH = 32
-MAX_COST = 4_000_000  # characters looked at in all: a hostile reply ends in bounded time
+MAX_LENGTH = 300_000  # characters of a reply; the longest replies of today's models hold some 65 000 tokens
+MAX_COST = 1_000_000  # characters looked at in all: a hostile reply ends in bounded time
 MAX_QUOTED = 20_000  # characters of a single-quoted string, whose end has to be searched for
 
 TOKEN_COST = 20  # what a step of reading costs, in characters
@@ -57,13 +58,14 @@ class Found:
     """Top-level values that hold objects, in order: one group per value, a list of objects is one group.
 
     `broken_at`: the furthest position at which something that began like an object broke off, or None.
-    `last_start`: where the last group begins. `tail`: the prose after it.
+    `last_start`: where the last group begins. `prose`: the text before, between and after the groups,
+    in order, so one more than there are groups.
     """
 
     groups: tuple[tuple[dict[str, Value], ...], ...]
     broken_at: int | None
     last_start: int
-    tail: str
+    prose: tuple[str, ...]
 
     @property
     def objects(self) -> list[dict[str, Value]]:
@@ -71,9 +73,13 @@ class Found:
 
 
 def find(text: str) -> Found:
-    """All complete objects of a text, keys in lower case. Linear in its length, but for a bounded search."""
+    """All complete objects of a text, keys in lower case. Linear in its length, but for a bounded search.
+
+    The caller keeps to MAX_LENGTH characters; MAX_COST bounds the search whatever the length.
+    """
     reader = _Reader(text)
     groups: list[tuple[dict[str, Value], ...]] = []
+    prose: list[str] = []
     broken_at: int | None = None
     position = last_start = end = 0
     while (start := _STARTS.search(text, position)) is not None:
@@ -89,8 +95,9 @@ def find(text: str) -> Found:
         group = _objects(value)
         if group:
             groups.append(group)
+            prose.append(text[end : start.start()])
             last_start, end = start.start(), position
-    return Found(tuple(groups), broken_at, last_start, text[end:])
+    return Found(tuple(groups), broken_at, last_start, (*prose, text[end:]))
 
 
 def clean(text: str) -> str:

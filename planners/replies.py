@@ -3,13 +3,14 @@
 An accept, a finished task: only from an explicit, complete object in a finished reply that contradicts nowhere.
 All else is `unclear` (verifier), ReplyUnreadable (planner) or the role's stated default (router: fallback;
 selector: the first; assessor: not complete). What a safety filter
-withheld is ReplyBlocked, whatever it holds.
+withheld is ReplyBlocked, whatever it holds. A reply of more than MAX_LENGTH characters is not read at all.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import get_args
 
 from orchestrator.errors import ReplyBlocked, ReplyUnreadable
@@ -24,7 +25,18 @@ from orchestrator.records import (
     RouteAction,
     Verdict,
 )
-from planners.lenient_json import Found, Value, clean, find
+from planners.doubts import (
+    against_accept,
+    flag,
+    reports_error,
+    reports_trouble,
+    says_something,
+    takes_back,
+    visible,
+    without_thoughts,
+    word,
+)
+from planners.lenient_json import MAX_LENGTH, Found, Value, clean, find
 
 MAX_REASON = 2000  # characters of a reason that are kept
 FINISHED = frozenset({"stop", "end_turn", "stop_sequence", "eos", "eos_token", "completed"})
@@ -36,28 +48,43 @@ BLOCKED = frozenset(
     }
 )
 
-_THINKING = re.compile(
-    r"[<◁]\|?\s{0,8}(/?)\s{0,8}(?:think|thinking|thoughts?|reasoning|reflection|scratchpad)"
-    r"\b[^<>◁▷]{0,200}[>▷]",
-    re.IGNORECASE,
-)
-_UNVERIFIED = re.compile(
-    r"\b(?:can ?not|can['’]?t|could ?not|couldn['’]?t|unable to|(?:im|not )possible to|hard to|difficult to)"
-    r" (?:\w+ )?(?:be (?:\w+ )?)?(?:verif|confirm|determin|tell|judge|assess|see|check|establish)"
-    r"|\bunverif|\bnot (?:be |been )?(?:verifi|confirm)|\binconclusive|\bnot (?:sure|certain|clear)\b|\bunsure\b",
-    re.IGNORECASE,
-)
-_SECOND_THOUGHTS = re.compile(
-    r"\breject|\bwait\b|\bactually\b|\bcorrection\b|\bsecond thought|\bmistake|\bretract|\bdisregard|\bhowever\b"
-    r"|\bnot accept|\bnot complete|\bincorrect",
-    re.IGNORECASE,
-)
 _WRAPPERS = frozenset(
     {
         *("result", "response", "answer", "output", "verdict", "evaluation", "judgement", "judgment"),
         *("verification", "assessment", "plan", "final", "final_answer", "json"),
     }
 )
+_PLACEHOLDERS = frozenset(
+    {
+        *(
+            "none",
+            "n/a",
+            "na",
+            "null",
+            "nil",
+            "undefined",
+            "unknown",
+            "tbd",
+            "todo",
+            "nothing",
+            "no",
+            "false",
+            "true",
+        ),
+        *(
+            "no action",
+            "next action",
+            "instruction",
+            "your instruction",
+            "the next action",
+            "placeholder",
+            "string",
+        ),
+        *("0", "text", "no instruction", "nothing remains", "not applicable", "empty", "nan"),
+    }
+)
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_TEMPLATE = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\{+[^{}]*\}+")
 _FRACTION = re.compile(r"(\d{0,6}\.?\d{1,12})\s?(%?)")
 
 
@@ -71,9 +98,8 @@ def parse_verdict(text: str | None, finish_reason: str | None) -> Verdict:
         given = _candidates(found, "verdict")
         verdict = _verdict(given[-1])
         if verdict.decision == "accept":
-            _agreed(found, [_word(item.get("verdict")) for item in given], "verdicts")
-            if _UNVERIFIED.search(verdict.reason):
-                raise ReplyUnreadable("accepted, yet the reason says that it cannot be verified")
+            said = [(word(item.get("verdict")), _progress(item.get("progress"))) for item in given]
+            _agreed(found, said, "verdict", complete=False)
         elif found.broken_at is not None and found.broken_at >= found.last_start:
             raise ReplyUnreadable("the reply holds an object that breaks off")
         return verdict
@@ -84,36 +110,50 @@ def parse_verdict(text: str | None, finish_reason: str | None) -> Verdict:
 def parse_plan(text: str | None, finish_reason: str | None) -> Plan:
     """A planner's reply. Raises ReplyUnreadable, ReplyBlocked."""
     found = _read(text, finish_reason)
-    if found.broken_at is not None:
-        raise ReplyUnreadable("the reply holds an object that breaks off", raw=text or "")
-    given = _candidates(found, "instruction", "task_complete")
-    if len(found.groups[-1]) > 1 and any(item != given[-1] for item in given):
-        raise ReplyUnreadable("several plans in one reply, where one next action was asked for", raw=text or "")
-    complete = {_flag(item.get("task_complete")) or False for item in given}
-    if len(complete) > 1:
-        raise ReplyUnreadable("the reply says both that the task is complete and that it is not", raw=text or "")
-    plan, last = complete.pop(), given[-1]
-    if last.get("task_complete") is not None and _flag(last.get("task_complete")) is None:
-        raise ReplyUnreadable("`task_complete` is neither true nor false", raw=text or "")
-    instruction = _text(last, "instruction")
-    if not plan and not instruction:
-        raise ReplyUnreadable("the plan has no instruction and the task is not complete", raw=text or "")
+    try:
+        last, complete = _one_plan(found)
+    except ReplyUnreadable as unreadable:
+        raise ReplyUnreadable(str(unreadable), raw=text or "") from None
     return Plan(
         observation=_text(last, "observation"),
         remaining_goal=_text(last, "remaining_goal"),
-        task_complete=plan,
-        instruction=instruction,
+        task_complete=complete,
+        instruction=_text(last, "instruction"),
         target_state=_text(last, "target_state"),
         estimated_steps_remaining=_count(last.get("estimated_steps_remaining")),
         confidence=_confidence(last.get("confidence")),
     )
 
 
+def _one_plan(found: Found) -> tuple[dict[str, Value], bool]:
+    """The plan that counts, and whether it says that the task is complete."""
+    if found.broken_at is not None:
+        raise ReplyUnreadable("the reply holds an object that breaks off")
+    if any(reports_trouble(item) for item in found.objects):
+        raise ReplyUnreadable("the reply reports an error")
+    given = _candidates(found, "instruction", "task_complete")
+    last, said = given[-1], given[-1].get("task_complete")
+    if len(found.groups[-1]) > 1 and any(item != last for item in given):
+        raise ReplyUnreadable("several plans in one reply, where one next action was asked for")
+    complete = {flag(item.get("task_complete")) or False for item in given}
+    if len(complete) > 1:
+        raise ReplyUnreadable("the reply says both that the task is complete and that it is not")
+    if said is not None and flag(said) is None:
+        raise ReplyUnreadable("`task_complete` is neither true nor false")
+    if takes_back(found.prose[-1]):
+        raise ReplyUnreadable("what follows the plan takes it back")
+    if flag(said):
+        _agreed(found, [True], "task_complete", complete=True)
+    elif not _is_said(_text(last, "instruction")):
+        raise ReplyUnreadable("the plan has no instruction and the task is not complete")
+    return last, bool(flag(said))
+
+
 def parse_route(text: str | None, finish_reason: str | None) -> Route:
     """A router's reply; anything unreadable, and a split into nothing, is `fallback`. Raises ReplyBlocked."""
     try:
-        last = _candidates(_read(text, finish_reason), "action")[-1]
-        action = _word(last.get("action"))
+        last = _sole(_read(text, finish_reason), "action")
+        action = word(last.get("action"))
         if action not in get_args(RouteAction):
             raise ReplyUnreadable(f"unknown route {action!r}")
         subs = _sub_actions(last.get("sub_actions")) if action == "split" else ()
@@ -128,7 +168,7 @@ def parse_route(text: str | None, finish_reason: str | None) -> Route:
 def parse_choice(text: str | None, finish_reason: str | None, count: int) -> Choice:
     """A selector's pick among `count`; unreadable or out of range is the first. Raises ReplyBlocked."""
     try:
-        last = _candidates(_read(text, finish_reason), "best_index")[-1]
+        last = _sole(_read(text, finish_reason), "best_index")
         index = _count(last.get("best_index"))
         if index is None or index >= count:
             raise ReplyUnreadable(f"no index from 0 to {count - 1}")
@@ -142,17 +182,16 @@ def parse_assessment(text: str | None, finish_reason: str | None) -> Assessment:
     try:
         found = _read(text, finish_reason)
         given = _candidates(found, "task_complete")
-        complete = _flag(given[-1].get("task_complete"))
+        complete = flag(given[-1].get("task_complete"))
         if complete is None:
             raise ReplyUnreadable("`task_complete` is neither true nor false")
-        reason = _reason(given[-1])
         if complete:
-            _agreed(found, [_flag(item.get("task_complete")) for item in given], "assessments")
-            if _UNVERIFIED.search(reason):
-                raise ReplyUnreadable("complete, yet the reason says that it cannot be verified")
+            _agreed(found, [flag(item.get("task_complete")) for item in given], "task_complete", complete=True)
+            if any(_steps_left(item) for item in given):
+                raise ReplyUnreadable("complete, yet something remains to be done")
     except ReplyUnreadable as unreadable:
         return Assessment(task_complete=False, reason=f"default: {unreadable}")
-    return Assessment(task_complete=complete, reason=reason)
+    return Assessment(task_complete=complete, reason=_reason(given[-1]))
 
 
 def _read(text: str | None, finish_reason: str | None) -> Found:
@@ -162,31 +201,14 @@ def _read(text: str | None, finish_reason: str | None) -> Found:
         raise ReplyBlocked(f"a safety filter withheld the reply ({finish_reason})", raw=text or "")
     if finish not in FINISHED:
         raise ReplyUnreadable(f"the reply is not finished ({finish_reason})", raw=text or "")
-    found = find(_without_thoughts((text or "").lstrip("\ufeff")))
-    if any(_set(item.get("error")) for item in found.objects):
+    if len(text or "") > MAX_LENGTH:
+        raise ReplyUnreadable(f"the reply has more than {MAX_LENGTH} characters", raw=(text or "")[:MAX_LENGTH])
+    found = find(without_thoughts((text or "").lstrip("\ufeff")))
+    if any(reports_error(item) for item in found.objects):
         raise ReplyUnreadable("the reply reports an error", raw=text or "")
     if not found.objects:
         raise ReplyUnreadable("the reply holds no complete object", raw=text or "")
     return found
-
-
-def _without_thoughts(text: str) -> str:
-    """What stands outside think tags; before a lone closing tag and after an unclosed one, all is thought."""
-    kept: list[str] = []
-    depth = position = 0
-    for tag in _THINKING.finditer(text):
-        if depth == 0:
-            kept.append(text[position : tag.start()])
-        if tag.group(1):
-            if depth == 0:
-                kept.clear()
-            depth = max(0, depth - 1)
-        else:
-            depth += 1
-        position = tag.end()
-    if depth == 0:
-        kept.append(text[position:])
-    return "\n".join(kept)
 
 
 def _candidates(found: Found, *keys: str) -> list[dict[str, Value]]:
@@ -203,32 +225,42 @@ def _candidates(found: Found, *keys: str) -> list[dict[str, Value]]:
     return given
 
 
-def _agreed(found: Found, values: list[object], what: str) -> None:
-    """What lets a step or a job pass must be said once, or always alike, with nothing half-said beside it."""
+def _sole(found: Found, key: str) -> dict[str, Value]:
+    """The object with the key, where all that have it are alike in what they choose and none breaks off."""
+    if found.broken_at is not None and found.broken_at >= found.last_start:
+        raise ReplyUnreadable("the reply holds an object that breaks off")
+    given = _candidates(found, key)
+    if any(item.get(name) != given[-1].get(name) for item in given for name in (key, "sub_actions")):
+        raise ReplyUnreadable("differing answers in one reply")
+    if any(reports_trouble(item) for item in found.objects):
+        raise ReplyUnreadable("the reply reports an error")
+    if takes_back(found.prose[-1]):
+        raise ReplyUnreadable("what follows the answer takes it back")
+    return given[-1]
+
+
+def _agreed(found: Found, values: Sequence[object], *keys: str, complete: bool) -> None:
+    """What lets a step or a job pass must be said once, or always alike, with nothing in the reply against it."""
     if any(value != values[0] for value in values):
-        raise ReplyUnreadable(f"differing {what} in one reply")
+        raise ReplyUnreadable("differing answers in one reply")
     if found.broken_at is not None:
         raise ReplyUnreadable("the reply holds an object that breaks off")
-    if _SECOND_THOUGHTS.search(found.tail):
-        raise ReplyUnreadable("what follows the answer takes it back")
+    if doubt := against_accept(found, keys, complete=complete):
+        raise ReplyUnreadable(doubt)
 
 
 def _verdict(item: dict[str, Value]) -> Verdict:
-    decision = _word(item.get("verdict"))
-    executed, progress = _flag(item.get("action_executed")), _progress(item.get("progress"))
+    """The verdict as one object says it; what speaks against an accept is looked for in the whole reply."""
+    decision = word(item.get("verdict"))
+    executed, progress = flag(item.get("action_executed")), _progress(item.get("progress"))
     failure = _failure(item.get("failure"))
     if decision == "accept":
-        if executed is False or (executed is None and _set(item.get("action_executed"))):
-            raise ReplyUnreadable("accepted, yet the action was not executed")
-        if progress == "none" or (progress is None and _set(item.get("progress"))):
-            raise ReplyUnreadable("accepted, yet without progress")
-        if failure is not None:
-            raise ReplyUnreadable(f"accepted, yet with failure {failure}")
         return Verdict(
             decision="accept",
             progress=progress or "partial",
             confidence=_confidence(item.get("confidence")),
             reason=_reason(item),
+            suggestion="" if progress == "complete" else _suggestion(item),
             good_fraction=1.0,
         )
     if decision == "reject":
@@ -240,35 +272,12 @@ def _verdict(item: dict[str, Value]) -> Verdict:
             confidence=_confidence(item.get("confidence")),
             failure=failure,
             reason=_reason(item),
-            suggestion=_text(item, "suggestion"),
+            suggestion=_suggestion(item),
             good_fraction=_fraction(item.get("good_fraction")),
         )
     if decision == "unclear":
         raise ReplyUnreadable(_reason(item) or "the verifier says that it is unclear")
     raise ReplyUnreadable(f"unknown verdict {decision[:40]!r}")
-
-
-def _word(value: Value) -> str:
-    return value.strip().casefold() if isinstance(value, str) else ""
-
-
-def _set(value: Value) -> bool:
-    """Whether a field says anything: a missing, empty or false one does not."""
-    return (
-        value is not None
-        and value is not False
-        and value not in ([], {})
-        and (not isinstance(value, str) or _word(value) not in ("", "none", "null", "n/a", "no", "false"))
-    )
-
-
-def _flag(value: Value) -> bool | None:
-    """True or False, also as a word; None where it is neither."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, float):
-        return {1.0: True, 0.0: False}.get(value)
-    return {"true": True, "yes": True, "false": False, "no": False}.get(_word(value))
 
 
 def _number(value: Value) -> float | None:
@@ -286,41 +295,60 @@ def _fraction(value: Value) -> float:
 
 
 def _count(value: Value) -> int | None:
-    number = _number(value)
+    number = None if isinstance(value, str) and "%" in value else _number(value)
     return int(number) if number is not None and number.is_integer() and 0 <= number < 10_000 else None
 
 
 def _progress(value: Value) -> Progress | None:
-    word = _word(value)
-    return next((name for name in get_args(Progress) if name == word), None)
+    return next((name for name in get_args(Progress) if name == word(value)), None)
 
 
 def _failure(value: Value) -> FailureKind | None:
     """The failure kind; `other` for one that is not on the list; None where none is named."""
-    if not _set(value):
+    if not says_something(value):
         return None
-    word = re.sub(r"[\s-]+", "_", _word(value))
-    return next((name for name in get_args(FailureKind) if name == word), "other")
+    kind = re.sub(r"[\s-]+", "_", word(value))
+    return next((name for name in get_args(FailureKind) if name == kind), "other")
 
 
 def _confidence(value: Value) -> Confidence:
     """Words or numbers, bounds half-way between 0.3, 0.6 and 0.9. Missing is medium, unreadable is low."""
-    if not _set(value):
+    if not says_something(value):
         return "medium"
     number = _number(value)
     if number is not None:
         return "high" if 0.75 <= number <= 1 else "medium" if 0.45 <= number < 0.75 else "low"
-    word = _word(value)
-    return "high" if word in ("high", "very high") else "medium" if word in ("medium", "moderate") else "low"
+    said = word(value)
+    return "high" if said in ("high", "very high") else "medium" if said in ("medium", "moderate") else "low"
 
 
 def _text(item: dict[str, Value], key: str) -> str:
     value = item.get(key)
-    return value.strip() if isinstance(value, str) else ""
+    return clean(value).strip() if isinstance(value, str) else ""
+
+
+def _suggestion(item: dict[str, Value]) -> str:
+    """What to do better or further; it is kept on a partial accept too, where it tells the remainder."""
+    suggestion = _text(item, "suggestion")
+    return suggestion if _is_said(suggestion) else ""
+
+
+def _is_said(text: str) -> bool:
+    """Whether a text says something: no placeholder, no bare punctuation, nothing that cannot be seen."""
+    bare = _EDGES.sub("", visible(text)).casefold()
+    return bool(bare) and bare not in _PLACEHOLDERS and _TEMPLATE.fullmatch(visible(text)) is None
+
+
+def _steps_left(item: dict[str, Value]) -> bool:
+    return any("remaining" in key and _is_said_or_counted(value) for key, value in item.items())
+
+
+def _is_said_or_counted(value: Value) -> bool:
+    return _is_said(value) if isinstance(value, str) else says_something(value) and value != 0
 
 
 def _reason(item: dict[str, Value]) -> str:
-    return clean(_text(item, "reason"))[:MAX_REASON]
+    return _text(item, "reason")[:MAX_REASON]
 
 
 def _sub_actions(value: Value) -> tuple[str, ...]:
@@ -330,4 +358,4 @@ def _sub_actions(value: Value) -> tuple[str, ...]:
     items = [item.get("instruction", item.get("action")) if isinstance(item, dict) else item for item in value]
     if not all(isinstance(item, str) for item in items):
         return ()
-    return tuple(item.strip() for item in items if isinstance(item, str) and item.strip())
+    return tuple(clean(item).strip() for item in items if isinstance(item, str) and _is_said(item))
