@@ -44,7 +44,13 @@ LATER_GENERATORS = {
     "openai_videos": "openai",
 }
 LATER_MODELS = {"gemini": "gemini", "openai_compatible": "openai", "single": "gemini", "htv": "gemini"}
-BOUNDS = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}", "literal_error": "{expected}"}
+BOUNDS = {
+    "greater_than_equal": "at least {ge}",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "at most {le}",
+    "less_than": "less than {lt}",
+    "literal_error": "{expected}",
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class Composition:
         """
         chosen = choose(self.settings, wanted)
         _refuse_strategy(chosen["strategy"])
+        _refuse_gate(chosen["strategy"], chosen["gate"])
         roles = _roles(chosen)
         resolved = {role: self._resolve(role, said) for role, said in roles.items()}
         generator = self.generator(resolved["generator"].name)
@@ -214,11 +221,19 @@ def _refuse_strategy(chosen: Chosen) -> None:
         )
 
 
+def _refuse_gate(strategy: Chosen, gate: Chosen) -> None:
+    if strategy.value == "pass@1" and gate.value not in (None, "none"):
+        raise BackendMisconfigured(
+            f"{gate.where}: the gate {gate.value!r} belongs to the strategy 'collabvr', but {strategy.where} says"
+            " 'pass@1'; set the gate to 'none', or the strategy to 'collabvr'"
+        )
+
+
 def _out_of_range(error: ValidationError, chosen: Mapping[str, Chosen]) -> BackendMisconfigured:
     """`--max-steps must be at least 1 (got 0)`."""
     first = error.errors()[0]
     key = str(first["loc"][0])
-    limits = {name: str(limit) for name, limit in first.get("ctx", {}).items()}
+    limits = {name: str(limit).removesuffix(".0") for name, limit in first.get("ctx", {}).items()}
     wanted = BOUNDS.get(first["type"], first["msg"]).format_map(limits)
     where = chosen[key].where if key in chosen else key
     return BackendMisconfigured(f"{where} must be {wanted} (got {first['input']!r})")

@@ -149,6 +149,10 @@ def _parse(path: Path, named_by: str) -> dict[str, Any]:
         raise SettingsUnusable(f"{path}: not UTF-8 text; save it as a TOML file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsUnusable(f"{path}: not valid TOML ({error}); correct that line") from None
+    except RecursionError:
+        raise SettingsUnusable(f"{path}: nested too deeply; write tables and single values") from None
+    except ValueError as error:  # a number of thousands of digits, a path with NUL
+        raise SettingsUnusable(f"{path}: cannot be used ({error}); correct it") from None
 
 
 def _check_sections(table: Mapping[str, Any], origin: str) -> None:

@@ -166,15 +166,15 @@ class Policy(Record):
     seed: int = Field(default=0, ge=0)
     gate: Literal["none", "single_shot"] = "none"
     budget: Budget = Budget()
-    fps: float = Field(default=16.0, gt=0)
-    first_step_seconds: float = Field(default=6.0, gt=0)
-    step_seconds: float = Field(default=3.0, gt=0)
+    fps: float = Field(default=16.0, ge=1, le=240)
+    first_step_seconds: float = Field(default=6.0, gt=0, le=600)
+    step_seconds: float = Field(default=3.0, gt=0, le=600)
     denoising_steps: int = Field(default=20, ge=1)
     guidance: float = 5.0
     vlm_temperature: float = 0.2
     submit_unknown: Literal["resubmit", "wait"] = "resubmit"
     allow_unchainable: bool = False
-    deliver_long_side_max: int = 1920
+    deliver_long_side_max: int = Field(default=1920, ge=16, le=16384)
     encoder: str  # the encoder's version: other bytes, other policy
     backends_digest: str = ""  # profiles, prompts and options of every backend, hashed
 

@@ -46,6 +46,8 @@ def read_prompt(given: str) -> str:
     if not given.strip():
         raise TaskRejected("--prompt is empty; say what should happen in the picture", reason="empty_prompt")
     shown = one_line(given)
+    if any("\ud800" <= character <= "\udfff" for character in given):  # what Python makes of such bytes
+        raise TaskRejected(f"--prompt {shown[:200]}: not UTF-8 text; give it as UTF-8", reason="not_text")
     if not _exists(given):
         if _looks_like_a_path(given):
             raise TaskRejected(

@@ -124,6 +124,8 @@ def test_a_variable_can_define_a_backend(tmp_path: Path) -> None:
         ("[planners.a]\nmodel = 'x'\n", ("[planners.a]", "no type", "vlm")),
         ("[generators.a]\ntype = 'x'\nloras = ['a', 'b']\n", ("[generators.a]", "loras", "single value")),
         ("[defaults\n", ("not valid TOML", "line 1")),
+        ("a = " + "[" * 100_000, ("nested too deeply",)),
+        ("[defaults]\nseed = " + "9" * 5000, ("cannot be used", "digits")),
     ],
 )
 def test_what_is_wrong_in_a_file_is_named_with_its_place_and_the_remedy(

@@ -76,3 +76,9 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
 def test_a_hostile_name_is_shown_escaped(tmp_path: Path) -> None:
     error = refused(str(tmp_path / "\x1b[31mred"), picture=True)
     assert "\x1b" not in str(error)
+
+
+def test_a_prompt_with_bytes_that_are_no_text_is_refused() -> None:
+    error = refused("Move the circle.\udcff")
+    assert error.reason == "not_text"
+    assert "not UTF-8 text" in str(error)
