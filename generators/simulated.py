@@ -23,6 +23,7 @@ from worlds.motion import move
 from worlds.world import Frame, Frames
 
 SHOTS_KEPT = 8
+MAX_SIDE = 1920  # pixels; a larger picture is rendered smaller: clips of it would take gigabytes
 
 
 class SimulatedOptions(Record):
@@ -44,10 +45,12 @@ class SimulatedGenerator:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The canvas is the picture; frame counts are 4k + 1, like Wan's."""
+        """The canvas is the picture, at most 1920 pixels wide and high; frame counts are 4k + 1, like Wan's."""
         return Capabilities(
             name=f"simulated ({self._profile.name})",
             size_multiple=1,
+            max_side=MAX_SIDE,
+            max_pixels=MAX_SIDE * MAX_SIDE,
             frame_step=4,
             frame_offset=1,
             min_frames=5,

@@ -6,7 +6,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from PIL import Image
+
 from media.frames import FrameReader
+from media.pictures import to_array
 from orchestrator.errors import ReplyUnreadable, TaskRejected
 from orchestrator.records import ArtifactKey, Progressed, Spend, Task, View
 from worlds.catalog import understand
@@ -14,6 +17,7 @@ from worlds.chain import legal_count, outcome
 from worlds.world import Action, Frame, Reading, Scene, State, World
 
 SCENES_KEPT = 16
+READ_SIDE_MAX = 1920  # pixels
 REMEDY = (
     "configure a vision-language model, which can read any picture: write [vlms.<name>] into cliploop.toml and"
     " name it as planner and verifier"
@@ -58,7 +62,7 @@ class Sight:
 
     def refuse_unreadable(self, task: Task) -> None:
         """Raise TaskRejected, naming the remedy, if no built-in world reads the picture or it has no solution."""
-        scene = self.scene(task.picture, task.prompt)
+        scene = self._task_scene(task)
         if scene is None:
             raise TaskRejected(
                 f"the built-in oracle reads only pictures of the built-in worlds, and this is none; {REMEDY}",
@@ -72,6 +76,14 @@ class Sight:
                 f" prompt, or {REMEDY}",
                 reason="unsolvable",
             ) from error
+
+    def _task_scene(self, task: Task) -> Scene | None:
+        """The scene of the picture as it was given; a large one is read reduced, for time and memory."""
+        if max(task.size.width, task.size.height) <= READ_SIDE_MAX:
+            return self.scene(task.picture, task.prompt)
+        image = Image.fromarray(self.reader.picture(task.picture))
+        image.thumbnail((READ_SIDE_MAX, READ_SIDE_MAX), Image.Resampling.LANCZOS)
+        return understand(to_array(image), task.prompt)
 
     def known(self, task: Task, view: View) -> Known:
         """The current frame, or the last state known. Raises ReplyUnreadable if the first picture is not read."""

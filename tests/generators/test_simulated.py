@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from generators.seeing import see
+from media.canvas import choose
 from orchestrator.errors import BackendFailed, BackendMisconfigured, JobCancelled
 from orchestrator.records import Size
 from tests.generators.tasks import Table, table
@@ -50,6 +51,11 @@ def test_a_prompt_that_makes_no_sense_gives_no_motion(prompt: str) -> None:
     frames = task.render(task.generator("perfect"), task.shot(prompt))
     if prompt != "💥 goal":
         assert _still(frames)
+
+
+def test_a_large_picture_is_rendered_on_a_smaller_canvas() -> None:
+    canvas = choose(Size(width=7000, height=3500), table("maze").generator("perfect").capabilities)
+    assert (canvas.size.width, canvas.size.height) == (1920, 960)
 
 
 def test_a_picture_of_no_world_gives_no_motion() -> None:

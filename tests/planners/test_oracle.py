@@ -17,10 +17,11 @@ from media.uploads import normalise
 from orchestrator.errors import TaskRejected
 from orchestrator.footage import last_good_index
 from orchestrator.records import Plan, Size, Task, Verdict
+from planners.knowing import READ_SIDE_MAX
 from planners.wording import SUGGESTIONS
 from tests.planners.desk import Desk, desk
-from worlds.catalog import WORLDS
-from worlds.world import Frame, Look
+from worlds.catalog import WORLDS, understand
+from worlds.world import Frame, Look, Scene
 
 ORDER = list(WORLDS)
 IMAGES = Path(__file__).parents[1] / "data" / "images"
@@ -221,6 +222,23 @@ def test_a_picture_of_no_world_is_refused_and_the_remedy_named(name: str) -> Non
         task.oracle.accepts(photo)
     assert refused.value.reason == "unreadable"
     task.oracle.accepts(task.task)
+
+
+def test_a_large_picture_is_read_reduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = desk("maze")
+    large = np.repeat(np.repeat(task.frame, 9, axis=0), 9, axis=1)
+    height, width = large.shape[:2]
+    assert max(height, width) > READ_SIDE_MAX
+    sides: list[int] = []
+
+    def watched(frame: Frame, prompt: str) -> Scene | None:
+        sides.append(max(frame.shape[:2]))
+        return understand(frame, prompt)
+
+    monkeypatch.setattr("planners.knowing.understand", watched)
+    change = {"picture": task.store(large), "size": Size(width=width, height=height)}
+    task.oracle.accepts(task.task.model_copy(update=change))
+    assert sides == [READ_SIDE_MAX]
 
 
 def test_a_task_without_a_solution_is_refused() -> None:
