@@ -74,7 +74,7 @@ def write_script(
         melts = max(1, min(num_frames - 2, round(moving * (way / plan.length if plan.length else 0.0))))
         return Script(num_frames, moving, plan.path, kind, melts, melts, **looks)
     if kind in MOVES:
-        path, kind = _astray(rng, world, plan, kind, way)
+        path, kind = _astray(rng, world, plan, kind, way, profile.failures)
     else:
         path = _until(plan, max(way, _least(plan)))
     bad = first_bad(plan, path, moving, num_frames)
@@ -163,9 +163,14 @@ def _until(plan: Chain, way: float) -> tuple[Mapping[str, Position], ...]:
 
 
 def _astray(
-    rng: np.random.Generator, world: World, plan: Chain, kind: FailureKind, way: float
+    rng: np.random.Generator,
+    world: World,
+    plan: Chain,
+    kind: FailureKind,
+    way: float,
+    weights: Mapping[FailureKind, float],
 ) -> tuple[tuple[Mapping[str, Position], ...], FailureKind]:
-    """The right way up to the action under way, then another one: of this kind if there is one, else of any.
+    """The right way up to the action under way, then another one: of this kind, or of one that there is.
 
     In the middle of an action a wrong direction is to turn back.
     """
@@ -175,11 +180,17 @@ def _astray(
         back = _until(plan, max(begins, way - 1.0))[-1]
         return (*_until(plan, way), back), kind
     start = _until(plan, begins) if begins else plan.path[:1]
-    ways = _alternatives(world, plan.states[index], plan.actions[index], start[-1])
-    fitting = [found for found in ways if found[0] == kind] or [found for found in ways if found[0] in MOVES]
-    if not fitting:
+    ways = [
+        found
+        for found in _alternatives(world, plan.states[index], plan.actions[index], start[-1])
+        if any(nearest(plan.path, place, 0.0, plan.length)[0] > OFF for place in found[1])
+    ]
+    there = {found[0]: weights.get(found[0], 0.0) + 1e-6 for found in ways if found[0] in MOVES}
+    if not there:
         return _until(plan, max(way, _least(plan))), "incomplete"
-    kind, other = fitting[int(rng.integers(len(fitting)))]
+    kind = kind if kind in there else _drawn(rng, there)
+    fitting = [found[1] for found in ways if found[0] == kind]
+    other = fitting[int(rng.integers(len(fitting)))]
     return (*start, *other), kind
 
 
