@@ -185,7 +185,9 @@ def _astray(
         for found in _alternatives(world, plan.states[index], plan.actions[index], start[-1])
         if any(nearest(plan.path, place, 0.0, plan.length)[0] > OFF for place in found[1])
     ]
-    there = {found[0]: weights.get(found[0], 0.0) + 1e-6 for found in ways if found[0] in MOVES}
+    there: dict[FailureKind, float] = {
+        found[0]: weights.get(found[0], 0.0) + 1e-6 for found in ways if found[0] in MOVES
+    }
     if not there:
         return _until(plan, max(way, _least(plan))), "incomplete"
     kind = kind if kind in there else _drawn(rng, there)
