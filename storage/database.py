@@ -30,20 +30,26 @@ _PATIENCE_SECONDS = 5.0  # switching to WAL does not honour the busy timeout
 
 
 class Database:
-    """One SQLite file. Raises, from every method:
+    """One SQLite file. `read_only` opens one that is there, and writes nothing beside it either. Raises:
 
     BackendMisconfigured (damaged, foreign, from a newer version, not writable, on a network file system),
     JobWaiting(disk) when an existing database finds no room, BackendUnavailable when it stays locked.
     """
 
-    def __init__(self, path: Path, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL") -> None:
+    def __init__(
+        self, path: Path, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL", read_only: bool = False
+    ) -> None:
         self.path = path.absolute()
-        make_folder(self.path.parent)
-        refuse_network(self.path.parent)
-        self._engine = _engine(self.path, synchronous)
+        if not read_only:
+            make_folder(self.path.parent)
+            refuse_network(self.path.parent)
+        self._engine = _engine(self.path, synchronous, read_only)
         self._writes = self._engine.execution_options(immediate=True)
         try:
-            self._prepare()
+            if not read_only:
+                self._prepare()
+            elif not self._is_made():
+                raise BackendMisconfigured(f"{self.path} is empty: no job began there")
         except BaseException:
             self.close()
             raise
@@ -164,12 +170,16 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _engine(path: Path, synchronous: str) -> Engine:
+def _engine(path: Path, synchronous: str, read_only: bool) -> Engine:
     """`isolation_level=None` keeps Python's driver from opening transactions on its own."""
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
-    )
+
+    def connect() -> sqlite3.Connection:
+        name = _read_only_uri(path) if read_only else str(path)
+        return sqlite3.connect(
+            name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=read_only
+        )
+
+    engine = create_engine(URL.create("sqlite", database=str(path)), creator=connect)
 
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -182,6 +192,13 @@ def _engine(path: Path, synchronous: str) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
+
+
+def _read_only_uri(path: Path) -> str:
+    """Without a write-ahead log nobody is writing, and SQLite need not make one to look at the file."""
+    log = path.with_name(f"{path.name}-wal")
+    quiet = not log.exists() or log.stat().st_size == 0
+    return f"{path.as_uri()}?mode=ro" + ("&immutable=1" if quiet else "")
 
 
 def _use_write_ahead_log(engine: Engine) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from orchestrator.errors import CliploopError, JobNotFound, TaskRejected
 from orchestrator.records import OutcomeKind, Policy, Task, WaitReason
-from storage.database import Database
+from storage.database import Database, damaged
 from storage.digest import dump
 from storage.tables import EntryKind, EntryRow, JobRow
 
@@ -30,6 +31,7 @@ FINAL_STATES = frozenset(state for state, following in NEXT_STATES.items() if no
 
 # Built once: making a statement costs more than running it.
 _SELECT_JOB = select(JobRow.__table__).where(JobRow.id == bindparam("job"))
+_SELECT_LINE = select(EntryRow.sequence).where(EntryRow.job_id == bindparam("job")).limit(1)
 _INSERT_ENTRY = insert(EntryRow)
 _TAKE_SEQUENCE = (
     update(JobRow)
@@ -85,10 +87,10 @@ def create_job(
 ) -> bool:
     """Store a job in state `queued`; False if the same one is there already.
 
-    Raises TaskRejected if another task or policy has this id.
+    Raises TaskRejected if another task or policy has this id, BackendMisconfigured for a damaged database.
     """
     with database.write() as connection:
-        stored = _select(connection, id)
+        stored = _select(connection, id, database.path)
         if stored is not None:
             differences = differing(stored, task, policy)
             if differences:
@@ -97,6 +99,8 @@ def create_job(
                     reason="other_job",
                 )
             return False
+        if connection.execute(_SELECT_LINE, {"job": id}).first() is not None:
+            raise damaged(database.path, f"it has lines of job {id}, but its job is gone")
         values = {"id": id, "parent_id": parent_id, "task": dump(task), "policy": dump(policy)}
         connection.execute(
             insert(JobRow).values(
@@ -117,7 +121,7 @@ def stored_jobs(database: Database) -> list[StoredJob]:
     """All jobs, oldest first."""
     with database.read() as connection:
         rows = connection.execute(select(JobRow.__table__).order_by(JobRow.created_at, JobRow.id)).mappings()
-        return [_stored(row) for row in rows]
+        return [_stored(row, database.path) for row in rows]
 
 
 def differing(stored: StoredJob, task: Task, policy: Policy) -> list[str]:
@@ -136,7 +140,7 @@ def differing(stored: StoredJob, task: Task, policy: Policy) -> list[str]:
 
 def require_job(connection: Connection, id: str, where: str) -> StoredJob:
     """Raises JobNotFound."""
-    stored = _select(connection, id)
+    stored = _select(connection, id, where)
     if stored is None:
         raise JobNotFound(f"no job {id} in {where}")
     return stored
@@ -192,17 +196,23 @@ def finished(job_id: str, state: State) -> IllegalState:
     return IllegalState(f"job {job_id} is {state}, it takes no more effects: start over with --fresh")
 
 
-def _select(connection: Connection, id: str) -> StoredJob | None:
+def _select(connection: Connection, id: str, where: Path | str) -> StoredJob | None:
     row = connection.execute(_SELECT_JOB, {"job": id}).mappings().one_or_none()
-    return None if row is None else _stored(row)
+    return None if row is None else _stored(row, where)
 
 
-def _stored(row: Mapping[Any, Any]) -> StoredJob:
-    state = JobState(row["state"], row["reason"], row["message"], row["at_key"], row["outcome"])
+def _stored(row: Mapping[Any, Any], where: Path | str) -> StoredJob:
+    try:
+        state = JobState(row["state"], row["reason"], row["message"], row["at_key"], row["outcome"])
+    except ValueError as error:
+        raise damaged(where, error) from error
+    task, policy = (cast("dict[str, Any]", row[name]) for name in ("task", "policy"))
+    if type(task) is not dict or type(policy) is not dict:  # whatever JSON the row holds
+        raise damaged(where, f"{row['id']} is no job")
     return StoredJob(
         id=row["id"],
-        task=row["task"],
-        policy=row["policy"],
+        task=task,
+        policy=policy,
         state=state,
         parent_id=row["parent_id"],
         created_at=row["created_at"],

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
 from sqlalchemy import bindparam, select
@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting, Suspended
 from orchestrator.ports import Call, Inputs
 from orchestrator.records import OutcomeKind, Record, Spend, WaitReason
-from storage.database import Database
+from storage.database import Database, damaged
 from storage.digest import digest, dump
 from storage.jobs import (
     FINAL_STATES,
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the journal. `value`: a record's JSON form, a failure's `{message, spend}`, or a state's fields."""
+    """A line of the journal. `value`: a record, a failure (`message`, `spend`) or a state, as JSON."""
 
     sequence: int
     key: str
@@ -118,6 +118,8 @@ class SqlJournal:
         self._states: list[Entry] = []
         self._seen = 0
         self._catch_up()
+        if not self._states:
+            raise damaged(database.path, f"job {job_id} has no state")
         self._opened_at = self._seen
 
     def once(self, key: str, inputs: Inputs, kind: type[R], effect: Callable[[], R]) -> R:
@@ -204,6 +206,8 @@ class SqlJournal:
 
     def _catch_up(self) -> None:
         for entry in self.entries(self._seen):
+            if not _is_sound(entry):
+                raise damaged(self._database.path, f"entry {entry.sequence}, {entry.key or entry.kind!r}")
             self._seen = entry.sequence
             if entry.kind == "state":
                 self._states.append(entry)
@@ -283,6 +287,15 @@ def read_entries(database: Database, job_id: str, after: int = 0) -> list[Entry]
     """A job's entries with a sequence number above `after`, in order; empty for an unknown job."""
     with database.read() as connection:
         return [Entry(*row) for row in connection.execute(_SELECT_ENTRIES, {"job": job_id, "after": after})]
+
+
+def _is_sound(entry: Entry) -> bool:
+    """Whether a state or a failure says what it must; a record is checked when it is asked for."""
+    if entry.kind == "record":
+        return True
+    value = cast("Any", entry.value)  # whatever JSON the row holds
+    wanted = "state" if entry.kind == "state" else "message"
+    return isinstance(value, dict) and isinstance(cast("dict[str, Any]", value).get(wanted), str)
 
 
 def _record(entry: Entry, kind: type[R]) -> R:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,7 +65,8 @@ def find(job: str) -> JobFolder:
 
 def read_trajectory(folder: JobFolder) -> tuple[Trajectory, JobState]:
     """The trajectory as the journal tells it now, and the job's state. Runs nothing."""
-    with Database(folder.database) as database:
+    can_write = os.access(folder.memory, os.W_OK)
+    with Database(folder.database, read_only=not can_write) as database:
         jobs = stored_jobs(database)
         if not jobs:
             raise JobNotFound(f"{folder.path}: no job began here; run cliploop run -o {folder.path}")

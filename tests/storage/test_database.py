@@ -15,10 +15,10 @@ from orchestrator.errors import BackendMisconfigured, BackendUnavailable, JobWai
 from orchestrator.records import Plan
 from storage import database as module
 from storage.database import Database, remove
-from storage.jobs import load_job, stored_jobs
+from storage.jobs import create_job, load_job, stored_jobs
 from storage.journal import SqlJournal
 from storage.tables import SCHEMA_VERSION
-from tests.storage.jobs_for_tests import JOB, ROOT, a_database, child, never, record
+from tests.storage.jobs_for_tests import JOB, POLICY, ROOT, TASK, a_database, child, never, record
 
 OPEN = """
 import sys
@@ -254,3 +254,55 @@ def test_removing_a_database_removes_what_lies_beside_it(tmp_path: Path) -> None
     remove(tmp_path / "journal.sqlite")
     remove(tmp_path / "journal.sqlite")
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
+
+
+def test_a_database_can_be_read_where_nothing_can_be_written(tmp_path: Path) -> None:
+    a_database(tmp_path).close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with Database(tmp_path / "journal.sqlite", read_only=True) as database:
+        assert [job.id for job in stored_jobs(database)] == [JOB]
+        with pytest.raises(BackendMisconfigured, match="cannot write"), database.write() as connection:
+            connection.exec_driver_sql("DELETE FROM jobs")
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_what_another_process_is_writing_is_read_too(tmp_path: Path) -> None:
+    writing = a_database(tmp_path)
+    with Database(tmp_path / "journal.sqlite", read_only=True) as database:
+        assert [job.id for job in stored_jobs(database)] == [JOB]
+    writing.close()
+
+
+def test_a_database_that_is_not_there_is_not_made_for_reading(tmp_path: Path) -> None:
+    with pytest.raises(BackendMisconfigured):
+        Database(tmp_path / "x" / "journal.sqlite", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ("UPDATE entries SET value = '{'", "no JSON"),
+        ("UPDATE entries SET value = '[]'", "entry 1"),
+        ("DELETE FROM entries", "no state"),
+        ("DELETE FROM jobs", "its job is gone"),
+        ("UPDATE jobs SET state = 'dreaming'", "dreaming"),
+        ("UPDATE jobs SET policy = '[]'", "no job"),
+    ],
+)
+def test_rows_that_cliploop_never_writes_are_damage_in_one_line(tmp_path: Path, damage: str, why: str) -> None:
+    a_database(tmp_path).close()
+    connection = sqlite3.connect(tmp_path / "journal.sqlite")
+    connection.execute(damage)
+    connection.commit()
+    connection.close()
+
+    def reopen() -> None:
+        with Database(tmp_path / "journal.sqlite") as database:
+            create_job(database, JOB, TASK, POLICY)
+            SqlJournal(database, JOB)
+
+    with pytest.raises(BackendMisconfigured, match=r"journal\.sqlite is damaged .*--fresh") as error:
+        reopen()
+    assert why in str(error.value)
+    assert "\n" not in str(error.value)
