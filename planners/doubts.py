@@ -23,7 +23,8 @@ _END_NAME = re.compile(r"^\|?(?:end|eo)[_:.|-]|[_:.|-]end\|?$", re.IGNORECASE)
 
 _KNOWING = (
     r"(?:sure|certain|verif|confirm|determin|tell\b|judge|assess|see\b|seen\b|check|establish|view|access|watch"
-    r"|evaluat|inspect|observ|open\b|load|play\b|know|guarantee|analy[sz]e|decide|answer|help|review|validat)"
+    r"|evaluat|inspect|observ|open\b|load|play\b|know|guarantee|analy[sz]e|decide|answer|help|review|validat"
+    r"|decod|read\b|find\b|receiv|say\b|be (?:said|told|done))"
 )
 _UNVERIFIED = re.compile(
     r"\b(?:can ?not|can't|could not|couldn't|(?:un|not )able to|impossible to|not possible to|hard to"
@@ -32,7 +33,11 @@ _UNVERIFIED = re.compile(
     + r"|\b(?:did"
     r"|do|does|have|has|had|was|were|is|are)(?: not|n't) (?:\w{1,30} ){0,2}?"
     r"(?:verif|confirm(?:ed)?\b|check|watch|view|assess|inspect|evaluat|review|validat|receive|given"
-    r"|provided|attached)"
+    r"|provided|attached|look\b|looked|seen|load|decod|open|have access|show\b)"
+    r"|\bno (?:access|information|knowledge)\b|\bno evidence (?:that|of) (?:it|the mov|move|motion)|\bunreadable"
+    r"|\bimpossible to\b|\btoo (?:dark|blurr|small|fast)|\bvisibility\b|\black(?:s|ed|ing)?\b|\bskipp|\bunknown\b"
+    r"|\bprobabl|\bperhaps\b|\bmight\b|\bmay have\b|\bpossibly\b|\btrust\b|\bserver error|\btimed out"
+    r"|\bfailed to (?:show|load|open|decode)|\bnothing (?:could|can) be|\brate limit|\bquota\b"
     r"|\bnever (?:verified|confirmed|checked|watched|saw)|\bno way to\b"
     r"|\bwithout (?:verif|seeing|watching|check|access)"
     r"|\bno (?:\w{1,30} )?(?:video|clip|footage|attachment)s?\b"
@@ -46,6 +51,10 @@ _UNVERIFIED = re.compile(
 )
 _REJECTS = re.compile(
     r"\breject|\b(?:not|n't|never) (?:be )?(?:accept|approv)|\bunacceptable|\bnot acceptable|\bmust fail\b"
+    r"|\bit (?:did not|didn't) move(?:[.,;!]|$)|\b(?:move|action|clip|task) (?:has )?failed\b"
+    r"|\bi withdraw|\bretract"
+    r"|\bdisregard|\bmade (?:this|that|it) up|\b(?:do not|don't) use\b|\bjust a test|\bformality|\billustrativ"
+    r"|\bgrain of salt|\bpremature|\bverdict (?:\w{1,20} ){0,3}(?:fail|reject|unclear)"
     r"|\b(?:did not|didn't) move at all|\bnothing (?:moved|happen)|\bno (?:movement|motion)\b"
     r"|\bnot (?:executed|performed|carried out)|\bverdict:? (?:is )?(?:fail|no\b|unclear)|\bdecline to\b|\brefuse"
     r"|\bfor example\b|\bexample:|\be\.g\.|\b(?:the|this|your) format (?:is|was)\b|\bjson like\b|\btemplate\b"
@@ -53,7 +62,9 @@ _REJECTS = re.compile(
 )
 _ADVERSE = re.compile(
     r"\b(?:through|into|over|cross\w{0,3}) (?:a|the|one|two|several|some)(?: \w{1,20})? walls?\b"
-    r"|\bwalls? (?:was|were) cross|\billegal|\bteleport|\bviolat|\bdisappear|\bvanish"
+    r"|\bwalls? (?:was|were) cross|\billegal|\bovershoo?t|\bmorph"
+    r"|\bhit(?:s|ting)? (?:a|the) wall|\b(?:second|extra|another) \w{1,20} appear|\bteleport|\bviolat"
+    r"|\bdisappear|\bvanish"
     r"|\bwrong (?:way|direction|object|move|tile|cell|place)"
 )
 _DENIAL = re.compile(r"\b(?:no|not|never|none|without|neither|nor|cannot|instead of|avoid\w*)\b|n't\b")
@@ -76,7 +87,10 @@ _BACKS_OFF = re.compile(
     r"|\bstill\b|\bremain|\bneeds\b|\brequires\b|\bexample|\bplaceholder|\btemplate|\bdraft|\bhypothetic"
     r"|\bfalse\b|\bvoid\b"
     r"|\bproblem|\bissue|\bbad\b|\bfault|\bflaw|\bunable|\bunreliab|\bdoubt|\bimpossib|\bcheat|\bcross|\bcollid"
-    r"|\bunfortunately|\bmoot\b|\bdisqualif|\bdeny|\bdenied|\bimproper|\bshould (?:be|have)|\bmissed\b"
+    r"|\bnope\b|\bstrike the\b|\bsecond look|\bclip(?:s|ped|ping) (?:a|the)\b|\bsample\b|\bmade up\b"
+    r"|\bblurr|\blow\b"
+    r"|\bjump|\bduplicat|\bearlier answer|\bunfortunately|\bmoot\b|\bdisqualif|\bdeny|\bdenied|\bimproper"
+    r"|\bshould (?:be|have)|\bmissed\b"
     r"|\bnein\b|\bnicht\b|\bkein|\bfalsch|\bdoch\b|\bpas\b|\bfaux\b|不|错|錯|拒|否|没|沒|无|無"
 )
 _HARMLESS = re.compile(
@@ -92,12 +106,16 @@ _INVISIBLE = re.compile(
 
 _UNSET = ("", "none", "null", "n/a", "no", "false")
 _REFUSALS = frozenset({"reject", "rejected", "unclear", "fail", "failed", "refuse", "refused", "error", "denied"})
-_PASSING = frozenset({"executed", "success", "successful", "passed", "pass", "ok", "valid", "legal", "verified"})
-_PASSES = _PASSING | {"verifiable", "accept", "accepted", "approved", "correct", "action_executed", "acceptable"}
+_PASSES = re.compile(
+    r"(?:is|was|can|has|be)?(?:action|move|clip|step)?(?:be)?(?:executed|success(?:ful)?|pass(?:ed)?|ok|valid|legal"
+    r"|verif(?:y|ied|iable)|accept(?:ed|able)?|approved?|correct)"
+)
 _BAD_STATUS = re.compile(
     r"(?:error|err|fail|timeout|timed|abort|cancel|reject|refus|block|unavail|incomplete|den)"
 )
-_NOT_REASONS = frozenset({"suggestion", "suggestions", "instruction", "target_state", "remaining_goal", "hint"})
+_ERROR_ENDS = ("error", "errors", "exception")
+_ERRORS = frozenset({"err", "fault", "timeout", "timedout", "truncated", "refusal", "refused", "blocked"})
+_NOT_REASONS = frozenset({"suggestion", "suggestions", "instruction", "targetstate", "remaininggoal", "hint"})
 
 
 def without_thoughts(text: str) -> str:
@@ -182,7 +200,7 @@ def reports_error(item: Value) -> bool:
 
 def reports_trouble(item: Value) -> bool:
     """As reports_error, and errors under any other name."""
-    return reports_error(item) or any(_error_name(key) and _trouble(value) for key, value in _fields(item))
+    return reports_error(item) or any(_error_name(_name(key)) and _trouble(value) for key, value in _fields(item))
 
 
 def against_accept(found: Found, keys: Sequence[str], *, complete: bool) -> str | None:
@@ -232,29 +250,42 @@ def _fields_of_list(key: str, value: Value) -> Iterator[tuple[str, Value]]:
 
 
 def _field_doubt(key: str, value: Value, *, complete: bool) -> str | None:
-    name = visible(unicodedata.normalize("NFKC", key)).casefold().replace(" ", "_").replace("-", "_")
+    name = _name(key)
     if _error_name(name) and _trouble(value):
         return f"accepted, yet it reports `{name[:40]}`"
     if word(value) in _REFUSALS:
         return f"accepted, yet `{name[:40]}` says {word(value)}"
-    scalar = value is not None and not isinstance(value, (dict, list))
-    if scalar and ("verdict" in name or "decision" in name) and word(value) not in ("accept", "accepted"):
+    if _is_decision(name, value) and word(value) not in ("accept", "accepted"):
         return f"accepted, yet `{name[:40]}` says otherwise"
-    if name in ("failure", "failures", "failure_kind", "violations", "illegal", "rejected") and says_something(
-        value
-    ):
+    if name.startswith(("failure", "violation", "illegal", "rejected")) and says_something(value):
         return "accepted, yet with a failure"
-    if name == "action_executed" and value is not None and flag(value) is not True:
+    if name == "actionexecuted" and value is not None and flag(value) is not True:
         return "accepted, yet the action was not executed"
     if name == "progress" and value is not None and word(value) not in ("partial", "complete"):
         return "accepted, yet without progress"
-    if name in _PASSES and flag(value) is False:
+    if _PASSES.fullmatch(name) and flag(value) is False:
         return f"accepted, yet `{name}` is false"
     if complete and _left_to_do(name, value):
         return f"complete, yet `{name[:40]}` says otherwise"
     if isinstance(value, str) and name not in _NOT_REASONS and _doubtful(_plain(value), complete=complete):
         return f"accepted, yet the {name[:40]} says that it cannot be verified, or must not pass"
     return None
+
+
+def _name(key: str) -> str:
+    """A key as it is compared: lower case, no separators, nothing invisible."""
+    return re.sub(r"[\s_-]+", "", visible(unicodedata.normalize("NFKC", key)).casefold())
+
+
+def _is_decision(name: str, value: Value) -> bool:
+    return (
+        ("verdict" in name or "decision" in name)
+        and not name.endswith(
+            ("reason", "reasons", "reasoning", "explanation", "rationale", "confidence", "notes")
+        )
+        and value is not None
+        and not isinstance(value, dict | list)
+    )
 
 
 def _left_to_do(name: str, value: Value) -> bool:
@@ -264,11 +295,7 @@ def _left_to_do(name: str, value: Value) -> bool:
 
 
 def _error_name(name: str) -> bool:
-    return (
-        name.startswith(("error", "exception"))
-        or name.endswith(("error", "errors", "exception"))
-        or name == "fault"
-    )
+    return name.startswith(("error", "exception")) or name.endswith(_ERROR_ENDS) or name in _ERRORS
 
 
 def _trouble(value: Value) -> bool:

@@ -61,6 +61,8 @@ def test_ordinary_chatter_is_harmless(chatter: str) -> None:
         "It did not pass through any walls.",
         "It moved one cell of two; the goal is not yet reached.",
         "There was no illegal move and no reason to reject.",
+        "The circle moves around the obstacle instead of through it, and cannot go further.",
+        "It moved into the correct cell, not the wrong one; nothing else changed.",
     ],
 )
 def test_a_reason_may_deny_what_would_have_been_wrong(reason: str) -> None:
@@ -88,7 +90,9 @@ def test_null_is_missing(key: str) -> None:
      ("progress", "partial"), ("reason", "I cannot verify this."), ("self_check", {"verdict": "reject"}),
      ("frames", [{"verdict": "reject"}]), ("final_verdict", "reject"), ("final_decision", "no"),
      ("checks", [{"n": 1, "action_executed": False}]), ("decision", True), ("verdicts", ["accept", "reject"]),
-     ("legal", False), ("violations", ["wall"])],
+     ("legal", False), ("violations", ["wall"]), ("is_valid", False), ("actionExecuted", False),
+     ("finalVerdict", "fail"), ("failure_reason", "it jumped"), ("notes", ["I could not verify it."]),
+     ("message", "Internal server error"), ("truncated", True)],
 )  # fmt: skip
 def test_a_contradiction_in_any_object_of_the_reply_counts(key: str, value: object) -> None:
     texts = [_with(key, value) + ACCEPT, ACCEPT + _with(key, value), f"[{_with(key, value)},{ACCEPT}]"]
@@ -162,6 +166,10 @@ AROUND = [
     "The circle passes through a wall.\n{}",
     "I cannot see the video.\n{}",
     "{}\nI take that back.\n{}",
+    "{}\nThis verdict is only a formality.",
+    "{}\nThe above is a sample.",
+    "I have not looked at the clip.\n{}",
+    "Do not use this: I made it up.\n{}",
 ]  # fmt: skip
 
 
@@ -207,6 +215,7 @@ def test_the_final_channel_holds_the_answer() -> None:
      "I could not see the clip.", "I did not verify the clip.", "It crossed a wall, so this must be rejected.",
      "Verification is not possible.", "Insufficient evidence that it moved.", "I'm not certain.",
      "The frames are black.", "The circle did not move at all.", "I assume that it moved.",
+     "It probably moved.", "The frames do not show the move.", "I have no access to the clip.", "Too dark.",
      "Unable to fully confirm the end state.", "It’s unclear.", "The move couldn’t be checked."],
 )  # fmt: skip
 def test_a_reason_that_admits_ignorance_or_calls_for_a_reject_is_no_accept(reason: str) -> None:
@@ -260,6 +269,11 @@ def test_the_same_route_twice_is_one_route() -> None:
 def test_no_clear_choice_is_the_first(text: str) -> None:
     choice = parse_choice(text, "stop", 4)
     assert (choice.index, choice.reason[:7]) == (0, "default")
+
+
+def test_the_reason_of_a_verdict_is_no_verdict() -> None:
+    assert _decision(_with("verdict_reason", "It arrived.")) == "accept"
+    assert _decision(_with("verdict_reason", "It cannot be verified.")) == "unclear"
 
 
 def test_a_partial_accept_keeps_what_is_left_to_do() -> None:
