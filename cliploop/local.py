@@ -26,6 +26,7 @@ from cliploop.folder import (
     tidy_if_refused,
     write_finished,
 )
+from cliploop.repair import RepairingJournal
 from cliploop.watch import WatchedJournal, Watcher
 from media.frames import FrameReader
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting
@@ -168,7 +169,7 @@ class _Run:
             return Ending("failed", str(error), trajectory=self._trajectory())
 
     def _run(self) -> Ending:
-        watched = WatchedJournal(self.journal, self.watcher)
+        watched = WatchedJournal(RepairingJournal(self.journal, self.artifacts), self.watcher)
         try:
             outcome = run(self.job.task, self.job.policy, self.ports, watched)
         except BackendFailed as failure:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -279,3 +281,89 @@ def test_slugs_are_safe_names() -> None:
     assert slug("Größe: naïve") == "groe-naive" or slug("Größe: naïve") == "gro-e-naive"
     assert slug("日本語") == "job"
     assert len(slug("x" * 500)) <= 40
+
+
+def artifact_of(ending: Ending, folder: Path) -> Path:
+    """The stored file of the job's video."""
+    assert ending.trajectory is not None
+    assert ending.trajectory.outcome is not None
+    assert ending.trajectory.outcome.video is not None
+    return folder / ".cliploop" / "artifacts" / ending.trajectory.outcome.video.artifact
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x5A
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, flip])
+def test_a_video_that_is_gone_or_damaged_is_encoded_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    video = artifact_of(run(tmp_path / "job"), tmp_path / "job")
+    before, stored = exported(tmp_path / "job"), video.read_bytes()
+    damage(video)
+    damage(tmp_path / "job" / "video.mp4")
+    watcher = Quiet()
+    assert run(tmp_path / "job", watcher=watcher).state == "succeeded"
+    assert (exported(tmp_path / "job"), video.read_bytes()) == (before, stored)
+    assert watcher.ran == ["final/video"]
+
+
+def test_a_damaged_clip_is_named_with_the_remedy_and_never_shown(tmp_path: Path) -> None:
+    video = artifact_of(run(tmp_path / "job"), tmp_path / "job")
+    clip = next(path for path in sorted(video.parent.glob("*.mp4")) if path != video)
+    flip(clip)
+    (tmp_path / "job" / "steps" / "1" / "attempt-1.mp4").unlink()
+    (tmp_path / "job" / "steps" / "1" / "attempt-2.mp4").unlink()
+    ending = run(tmp_path / "job")
+    assert ending.state == "failed"
+    assert f"{clip} is damaged" in ending.message
+    assert "--fresh" in ending.message
+    assert run(tmp_path / "job", fresh=True).state == "succeeded"
+
+
+def test_a_damaged_picture_is_put_again(tmp_path: Path) -> None:
+    run(tmp_path / "job")
+    picture = tmp_path / "job" / ".cliploop" / "artifacts" / job().task.picture
+    flip(picture)
+    (tmp_path / "job" / "contact-sheet.png").unlink()
+    assert run(tmp_path / "job").state == "succeeded"
+    assert picture.read_bytes() == job().png
+
+
+def test_a_finished_job_without_its_list_of_files_is_not_believed(tmp_path: Path) -> None:
+    run(tmp_path / "job")
+    before = exported(tmp_path / "job")
+    finished = JobFolder(tmp_path / "job").finished
+    finished.write_text(json.dumps({**json.loads(finished.read_text()), "files": {}}))
+    flip(tmp_path / "job" / "video.mp4")
+    assert not run(tmp_path / "job").recalled
+    assert exported(tmp_path / "job") == before
+
+
+@pytest.mark.parametrize(
+    ("name", "as_folder", "says"),
+    [
+        ("video.mp4", True, "video.mp4 is a folder, where a file belongs: move it away"),
+        ("steps", False, "steps is a file, where a folder belongs: move it away"),
+        (".cliploop/parts", False, "parts is a file, where a folder belongs: move it away"),
+    ],
+)
+def test_what_is_in_the_way_of_a_file_is_named(tmp_path: Path, name: str, as_folder: bool, says: str) -> None:
+    run(tmp_path / "job")
+    path = tmp_path / "job" / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.mkdir() if as_folder else path.write_text("mine")
+    (tmp_path / "job" / "contact-sheet.png").unlink()
+    ending = run(tmp_path / "job")
+    assert ending.state == "failed"
+    assert says in ending.message
+
+
+def test_fresh_keeps_a_clip_that_no_attempt_made(tmp_path: Path) -> None:
+    run(tmp_path / "job")
+    mine = tmp_path / "job" / "steps" / "9" / "attempt-9.mp4"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    assert run(tmp_path / "job", fresh=True).state == "succeeded"
+    assert mine.read_text() == "mine"
