@@ -274,7 +274,7 @@ def _field_doubt(key: str, value: Value, *, complete: bool) -> str | None:
 
 def _name(key: str) -> str:
     """A key as it is compared: lower case, no separators, nothing invisible."""
-    return re.sub(r"[\s_-]+", "", visible(unicodedata.normalize("NFKC", key)).casefold())
+    return re.sub(r"[\s_-]+", "", visible(_folded(key)).casefold())
 
 
 def _is_decision(name: str, value: Value) -> bool:
@@ -310,8 +310,16 @@ def _bad_status(value: Value) -> bool:
 
 def _plain(text: str) -> str:
     """Lower case, straight apostrophes, single spaces, no emphasis, nothing invisible, no set phrases."""
-    plain = visible(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'").replace("‘", "'")
+    plain = visible(_folded(text)).casefold().replace("’", "'").replace("‘", "'")
     return _HARMLESS.sub(" ", " ".join(re.sub(r"[*_`~]+", "", plain).split()))
+
+
+def _folded(text: str) -> str:
+    """A text in plain letters; a character that stands for many is left as it is, so that no text swells up."""
+    if text.isascii():
+        return text
+    plain = {ord(c): unicodedata.normalize("NFKC", c) for c in set(text) if not c.isascii()}
+    return text.translate({code: short for code, short in plain.items() if len(short) <= 3})
 
 
 def _doubtful(plain: str, *, complete: bool) -> bool:

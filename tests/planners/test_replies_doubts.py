@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -160,6 +161,7 @@ AROUND = [
     "{}\nI changed my mind: fail.",
     "{}\nVerdict: REJECTED",
     "{}\nVerdict: **RE\u200bJECT**",
+    "{}\nVerdict: ｒｅｊｅｃｔｅｄ",
     "{}\nNein, doch abgelehnt.",
     "{}\nI can’t be sure.",
     "I reject this clip: it crossed a wall.\n{}",
@@ -269,6 +271,15 @@ def test_the_same_route_twice_is_one_route() -> None:
 def test_no_clear_choice_is_the_first(text: str) -> None:
     choice = parse_choice(text, "stop", 4)
     assert (choice.index, choice.reason[:7]) == (0, "default")
+
+
+@pytest.mark.parametrize("piece", ["\ufdfa", "cannot a b ", "accept or reject ", ". ", "<a ", "no frame a b c "])
+def test_hostile_prose_around_an_answer_is_read_in_bounded_time(piece: str) -> None:
+    prose = piece * (295_000 // len(piece))
+    for text in (ACCEPT + "\n" + prose, prose + "\n" + ACCEPT, _with("reason", "?").replace("?", prose)):
+        began = time.process_time()
+        assert _decision(text) in ("accept", "unclear")
+        assert time.process_time() - began < 3
 
 
 def test_the_reason_of_a_verdict_is_no_verdict() -> None:
