@@ -139,6 +139,17 @@ def test_what_a_kept_prefix_did_is_not_done_again() -> None:
     assert remaining(MAZE, _seen({"player": (4.0, 5.6)}), actions) == [Run(4, 6)]
 
 
+@pytest.mark.parametrize("name", ["maze", "trapfield", "sokoban", "sliding_puzzle", "hanoi", "sort_circles"])
+def test_after_any_number_of_a_plans_actions_the_others_remain(name: str) -> None:
+    world: Any = load(name)
+    for seed in range(12):
+        state = world.sample(np.random.default_rng(seed), "medium")
+        plan = world.oracle_plan(state)
+        for done in range(len(plan) + 1):
+            assert remaining(world, _resting(state, world), plan) == plan[done:], f"seed {seed}, {done} done"
+            state = world.step(state, plan[done]) if done < len(plan) else state
+
+
 def test_a_row_that_is_not_legal_is_refused() -> None:
     with pytest.raises(ValueError, match="action 2 of 2"):
         chain(MAZE, _resting(OPEN), [Run(1, 5), Run(0, 0)])
