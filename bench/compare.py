@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
@@ -68,18 +69,35 @@ def asked_trials(given: argparse.Namespace) -> Iterator[Trials]:
 
 
 def run_all(asked: Sequence[Trials], workers: int) -> list[Trial]:
-    """In worker processes, with progress on stderr; the order of the result is the order asked."""
+    """In worker processes, with progress on stderr; the order of the result is the order asked.
+
+    A worker that is ended from outside does not cost the rest. Raises BrokenProcessPool when it happens again
+    and again.
+    """
     results: dict[int, list[Trial]] = {}
+    for last in (False, False, True):
+        try:
+            _run_left(asked, workers, results)
+            break
+        except BrokenProcessPool:
+            if last:
+                raise
+            print("a worker process was ended; going on with new ones", file=sys.stderr, flush=True)
+    return [trial for index in sorted(results) for trial in results[index]]
+
+
+def _run_left(asked: Sequence[Trials], workers: int, results: dict[int, list[Trial]]) -> None:
+    """Fill in what is missing."""
     told = started = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(play_all, trials): index for index, trials in enumerate(asked)}
+        left = [(index, trials) for index, trials in enumerate(asked) if index not in results]
+        futures = {pool.submit(play_all, trials): index for index, trials in left}
         for future in as_completed(futures):
             results[futures[future]] = future.result()
             now = time.monotonic()
             if now - told > PROGRESS_SECONDS or len(results) == len(asked):
                 told = now
                 print(f"{len(results)} of {len(asked)} in {now - started:.0f} s", file=sys.stderr, flush=True)
-    return [trial for index in sorted(results) for trial in results[index]]
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
