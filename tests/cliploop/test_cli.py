@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -158,12 +157,9 @@ def test_help_is_quick_and_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_help_starts_without_heavy_imports(tmp_path: Path) -> None:
-    started = time.monotonic()
     said = child("--help", cwd=tmp_path)
-    took = time.monotonic() - started
     assert said.code == 0
     assert "run" in said.out
-    assert took < 3.0  # measured 0.3 s alone; the suite runs on busy machines
     heavy = ("numpy", "pydantic", "sqlalchemy", "av")
     program = f"import sys, cliploop.cli; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run(
