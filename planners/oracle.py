@@ -33,7 +33,7 @@ from planners.fallible import Fallibility, err, load_fallibility
 from planners.knowing import Known, Sight, actions_left, named_actions, readable
 from planners.wording import reason_of, suggestion_of
 from worlds.chain import Chain, chain, outcome
-from worlds.judging import MOVED, Judgement, judge
+from worlds.judging import LEAP, MOVED, Judgement, judge
 from worlds.steadiness import is_steady
 from worlds.world import Action, Frame, Reading, Scene
 
@@ -101,7 +101,7 @@ class Oracle:
             return self._answer(_not_possible(plan.instruction))
         way = chain(known.world, known.reading, actions)
         judged = judge(known.world, way, readings)
-        if raw and not judged.finished and _reached_otherwise(known, readings):
+        if not judged.finished and _reached_otherwise(known, way, readings, whole_task=raw):
             verdict = _accepted(known, way, judged, finished=True)
         elif judged.failure in (None, "incomplete"):
             verdict = _accepted(known, way, judged, finished=judged.finished)
@@ -227,13 +227,26 @@ def _rejected(known: Known, way: Chain, judged: Judgement) -> Verdict:
     )
 
 
-def _reached_otherwise(known: Known, readings: Sequence[Reading | None]) -> bool:
-    """Whether a one-shot clip is at the goal by another way, on which nothing was ever where it must not be."""
+def _reached_otherwise(known: Known, way: Chain, readings: Sequence[Reading | None], *, whole_task: bool) -> bool:
+    """Whether the clip is where it should be by another way, on which nothing was ever where it must not be.
+
+    Which way round other pieces a piece goes is not said in an instruction; that others stay is.
+    """
     seen = [reading for reading in readings if reading is not None]
-    if not seen or readings[-1] is None or readings[-1].moving or not known.world.goal(readings[-1].state):
+    last = readings[-1] if readings else None
+    if last is None or last.moving:
         return False
-    calm = all(_apart(a, b) <= 1.25 for a, b in itertools.pairwise(seen))
-    return calm and not any(known.world.forbidden(reading.state, reading.configuration) for reading in seen)
+    arrived = known.world.goal(last.state) if whole_task else last.state == way.states[-1]
+    if not arrived or any(_apart(a, b) > LEAP for a, b in itertools.pairwise(seen)):
+        return False
+    if any(known.world.forbidden(reading.state, reading.configuration) for reading in seen):
+        return False
+    return whole_task or all(reading.moving.keys() <= _movers(way) for reading in seen)
+
+
+def _movers(way: Chain) -> set[str]:
+    first, last = way.path[0], way.path[-1]
+    return {piece for waypoint in (*way.path, last) for piece in waypoint if waypoint[piece] != first[piece]}
 
 
 def _apart(one: Reading, other: Reading) -> float:
