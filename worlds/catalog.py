@@ -16,6 +16,15 @@ WORLDS: dict[str, str] = {
     "sort_circles": "worlds.sort_circles:WORLD",
     "hanoi": "worlds.hanoi:WORLD",
 }
+# What each world is, in one line of at most 100 characters, for a reader who chooses one.
+DESCRIPTIONS: dict[str, str] = {
+    "maze": "A piece goes through a grid of walls to its goal, one straight run at a time.",
+    "trapfield": "A piece crosses an open grid to its goal and never enters a trap, one straight run at a time.",
+    "sokoban": "A player walks behind boxes and pushes them straight ahead until every target holds one.",
+    "sliding_puzzle": "Numbered tiles slide into the one blank cell until they stand in order.",
+    "sort_circles": "Circles lie anywhere and are brought, one by one, into a row sorted by size.",
+    "hanoi": "Discs move between three pegs, one at a time, never onto a smaller one, until all are on one.",
+}
 
 
 @lru_cache

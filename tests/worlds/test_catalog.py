@@ -38,3 +38,12 @@ def test_a_blank_picture_belongs_to_none() -> None:
     assert (
         catalog.understand(np.full((64, 96, 3), 240, np.uint8), "Move the red ball to the green square.") is None
     )
+
+
+def test_every_world_is_described_in_one_short_sentence() -> None:
+    assert list(catalog.DESCRIPTIONS) == list(catalog.WORLDS)
+    for name, told in catalog.DESCRIPTIONS.items():
+        assert len(told) <= 100, name
+        assert told.endswith("."), name
+        assert "\n" not in told, name
+    assert len(set(catalog.DESCRIPTIONS.values())) == len(catalog.WORLDS)
