@@ -26,6 +26,7 @@ from storage.jobs import StoredJob, differing, stored_jobs
 from storage.lock import is_lock
 
 MEMORY = ".cliploop"
+REHEARSAL = "fresh"  # a folder in the memory, while --fresh tries whether a new job has room
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,32 @@ def forget(folder: JobFolder) -> None:
         ) from error
 
 
+@contextlib.contextmanager
+def rehearsal(folder: JobFolder) -> Generator[JobFolder]:
+    """A place in the job's memory where a new job can be begun before --fresh forgets the old one.
+
+    Raises TaskRejected where there is no room for it: then the old job is as it was.
+    """
+    trial = JobFolder(folder.memory / REHEARSAL)
+    try:
+        forget(trial)
+        yield trial
+    except JobWaiting as error:
+        raise TaskRejected(_kept(error), reason="disk") from error
+    except BackendMisconfigured as error:
+        raise BackendMisconfigured(_kept(error)) from error
+    finally:
+        with contextlib.suppress(BackendMisconfigured):
+            forget(trial)
+        for emptied in (trial.memory, trial.path):
+            with contextlib.suppress(OSError):
+                emptied.rmdir()
+
+
+def _kept(error: Exception) -> str:
+    return f"{error}; --fresh has removed nothing"
+
+
 def _remove_named(folder: Path, ours: Callable[[str], bool]) -> None:
     """Remove the files of our names, and the folder if it is empty then."""
     if not folder.is_dir():
@@ -216,7 +243,7 @@ def _remove_named(folder: Path, ours: Callable[[str], bool]) -> None:
 
 @contextlib.contextmanager
 def tidy_if_refused(folder: JobFolder) -> Generator[None]:
-    """If the block refuses the job, remove the folders that were not there before it.
+    """If the block refuses the job, or is interrupted, remove the folders that were not there before it.
 
     A full disk inside the block means that nothing began: TaskRejected. The block catches what is no refusal.
     """
@@ -225,7 +252,7 @@ def tidy_if_refused(folder: JobFolder) -> Generator[None]:
     had_memory, was_empty = os.path.lexists(folder.memory), _is_empty(folder.memory)
     try:
         yield
-    except (TaskRejected, BackendMisconfigured, JobWaiting) as error:
+    except (TaskRejected, BackendMisconfigured, JobWaiting, KeyboardInterrupt) as error:
         if not had_memory or was_empty:
             shutil.rmtree(folder.memory, ignore_errors=True)
         if was_empty:

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from cliploop.narrate import Line, Narrator, Tone, Where
+from cliploop.narrate import Line, Narrator, Tone
 from cliploop.terminal import Terminal
 from orchestrator.ports import Inputs
-from orchestrator.records import Record
+from orchestrator.records import Policy, Record
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -44,7 +44,7 @@ class PlainSurface:
     def show(self, lines: Iterable[Line]) -> None:
         """Print each."""
         for line in lines:
-            self._terminal.say(str(line))
+            self._terminal.say(str(line), whole=line.whole)
 
     def status(self, doing: str, fraction: float | None, spent: str) -> None:
         """Nothing: a log is no place for a bar."""
@@ -60,6 +60,7 @@ class LiveSurface:
         from rich.console import Console
         from rich.live import Live
 
+        terminal.clear_hint()
         self._console = Console(file=terminal.people.stream, highlight=False, markup=False, emoji=False)
         self._doing, self._fraction, self._spent = "starting", None, ""
         self._live: Live | None = Live(
@@ -75,7 +76,10 @@ class LiveSurface:
         with self._guarded():
             for line in lines:
                 text = Text(line.text, style=STYLES[line.tone])
-                self._console.print(Padding(text, (0, 0, 0, 2 * line.depth)))
+                if line.whole:
+                    self._console.print(text, soft_wrap=True)
+                else:
+                    self._console.print(Padding(text, (0, 0, 0, 2 * line.depth)))
 
     def refresh(self) -> None:
         """Redraw now."""
@@ -125,9 +129,9 @@ def surface(terminal: Terminal) -> Surface:
 class RunView:
     """Watches a journal and a generator's progress, and tells a surface."""
 
-    def __init__(self, where: Surface, max_steps: int) -> None:
+    def __init__(self, where: Surface, policy: Policy) -> None:
         self._surface = where
-        self._narrator = Narrator(max_steps)
+        self._narrator = Narrator(policy)
         self._doing = ""
 
     def began(self, key: str, inputs: Inputs) -> None:
@@ -148,7 +152,7 @@ class RunView:
         self._status(key, fraction)
 
     def _status(self, key: str, fraction: float | None) -> None:
-        where = Where.of(key)
+        where = self._narrator.where(key)
         self._doing = where.doing if where else self._doing
         spend = self._narrator.spend
         self._surface.status(self._doing, fraction, f"{spend.video_seconds:.1f} s video, {spend.vlm_calls} calls")

@@ -5,10 +5,8 @@ It knows how a run can end and what is saved then; not the command line, and no 
 
 from __future__ import annotations
 
-import re
-import time
-import unicodedata
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +14,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from cliploop import exports
+from cliploop.asked import LocalJob, SystemClock, slug
 from cliploop.folder import (
     JobFolder,
     finished_files,
@@ -23,6 +22,7 @@ from cliploop.folder import (
     list_files,
     refuse_foreign,
     refuse_other,
+    rehearsal,
     tidy_if_refused,
     write_finished,
 )
@@ -32,31 +32,17 @@ from media.frames import FrameReader
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting
 from orchestrator.loop import run
 from orchestrator.ports import Artifacts, Ports
-from orchestrator.records import Policy, Task, Trajectory
+from orchestrator.records import Trajectory
 from orchestrator.trajectory import trajectory_of
 from storage.artifacts import LocalArtifacts
 from storage.database import Database
-from storage.digest import digest
 from storage.jobs import create_job
 from storage.journal import SqlJournal
 from storage.lock import locked
 
+__all__ = ["Ending", "LocalJob", "SystemClock", "play", "slug"]
+
 State = Literal["succeeded", "waiting", "failed", "interrupted"]
-
-
-@dataclass(frozen=True)
-class LocalJob:
-    """What is to be done. `png` is the normalised picture that `task.picture` names."""
-
-    task: Task
-    policy: Policy
-    png: bytes
-    slug: str
-
-    @property
-    def id(self) -> str:
-        """A hash of picture, prompt and resolved policy, 12 hex digits."""
-        return digest({"task": self.task, "policy": self.policy})[:12]
 
 
 @dataclass(frozen=True)
@@ -71,25 +57,6 @@ class Ending:
     recalled: bool = False
 
 
-class SystemClock:
-    """The real time."""
-
-    def now(self) -> float:
-        """Seconds, monotonic."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
-
-
-def slug(text: str) -> str:
-    """A folder name of the first words: ASCII letters, digits and hyphens, at most 40 characters."""
-    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    words = re.findall(r"[a-z0-9]+", ascii_text)[:6]
-    return "-".join(words)[:40].strip("-") or "job"
-
-
 def play(
     job: LocalJob,
     path: Path,
@@ -101,7 +68,8 @@ def play(
 ) -> Ending:
     """Run the job in the folder, or go on with it, or show that it has finished.
 
-    Raises TaskRejected and BackendMisconfigured where nothing could begin: then nothing is left behind.
+    Raises TaskRejected and BackendMisconfigured where nothing could begin, and KeyboardInterrupt where nothing
+    had begun yet: then nothing is left behind, and --fresh has forgotten nothing that the new job needs room for.
     `journal_options` go to SqlJournal (crash tests hook its commits).
     """
     folder = JobFolder(path)
@@ -109,15 +77,25 @@ def play(
         return ending
     refuse_foreign(folder)
     with tidy_if_refused(folder), locked(folder.database):
+        if fresh and folder.database.exists():
+            with rehearsal(folder) as trial, _begun(job, trial):
+                pass
         if fresh:
             forget(folder)
-        with Database(folder.database) as database:
-            refuse_other(database, folder, job.id, job.task, job.policy)
-            artifacts = LocalArtifacts(folder.artifacts)
-            artifacts.put(job.png, ".png")
-            create_job(database, job.id, job.task, job.policy)
+        with _begun(job, folder) as (database, artifacts):
             journal = SqlJournal(database, job.id, **(journal_options or {}))
             return _Run(job, folder, make_ports(artifacts), artifacts, journal, watcher).to_the_end()
+
+
+@contextlib.contextmanager
+def _begun(job: LocalJob, folder: JobFolder) -> Generator[tuple[Database, LocalArtifacts]]:
+    """The folder's database with the job in it, and its artifacts with the picture."""
+    with Database(folder.database) as database:
+        refuse_other(database, folder, job.id, job.task, job.policy)
+        artifacts = LocalArtifacts(folder.artifacts)
+        artifacts.put(job.png, ".png")
+        create_job(database, job.id, job.task, job.policy)
+        yield database, artifacts
 
 
 def _recall(folder: JobFolder, job_id: str) -> Ending | None:
@@ -162,6 +140,8 @@ class _Run:
             self.journal.wait(stop)
             return Ending("waiting", str(stop), stop.reason, self._trajectory())
         except (KeyboardInterrupt, JobCancelled):
+            if not self._began():
+                raise KeyboardInterrupt from None
             return Ending("interrupted", "stopped, everything so far is saved", trajectory=self._trajectory())
         except CliploopError as error:
             if not self._began():

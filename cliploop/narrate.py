@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from cliploop.terminal import one_line
@@ -39,11 +39,12 @@ _KEY = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the story; `depth` indents it."""
+    """One line of the story; `depth` indents it. `whole`: a path or a command to copy, never broken in two."""
 
     text: str
     tone: Tone = "plain"
     depth: int = 0
+    whole: bool = False
 
     def __str__(self) -> str:
         return "  " * self.depth + self.text
@@ -83,12 +84,11 @@ class Where:
 
 
 def plan_lines(step: int, max_steps: int, plan: Plan) -> Iterator[Line]:
-    """The head of a step."""
-    place = f"Step {step} of {max_steps}"
+    """The head of a step; `max_steps` is a limit, no count."""
     if plan.task_complete:
-        yield Line(f"{place}: the planner sees the task done", "head")
+        yield Line("The planner sees the task done", "head")
     else:
-        yield Line(f"{place}: {one_line(plan.instruction)}", "head")
+        yield Line(f"Step {step} (at most {max_steps}): {one_line(plan.instruction)}", "head")
 
 
 def verdict_line(attempt: int, verdict: Verdict, clip: str) -> Line:
@@ -103,6 +103,19 @@ def verdict_line(attempt: int, verdict: Verdict, clip: str) -> Line:
         said, tone = "unclear", "note"
     reason = f" - {one_line(verdict.reason)}" if verdict.reason else ""
     return Line(f"attempt {attempt}{clip}: {said}{reason}", tone, 1)
+
+
+def unjudged_lines(attempt: int, clip: str, check: Check | None) -> Iterator[Line]:
+    """A clip without a verdict, and what the quick checks saw in it."""
+    yield Line(f"attempt {attempt}{clip}: rendered, not judged", "note", 1)
+    if check is not None:
+        yield from check_lines(check)
+
+
+def check_lines(check: Check) -> Iterator[Line]:
+    """What the quick checks saw, where nobody judges it."""
+    for note in (*([check.reason] if check.failure is not None else []), *check.notes):
+        yield Line(f"noticed: {one_line(note)}", "note", 2)
 
 
 def route_lines(route: Route) -> Iterator[Line]:
@@ -131,16 +144,32 @@ def spend_text(spend: Spend) -> str:
     return ", ".join(parts)
 
 
-def outcome_lines(outcome: Outcome, spend: Spend) -> Iterator[Line]:
-    """How it ended."""
+def outcome_lines(trajectory: Trajectory) -> Iterator[Line]:
+    """How it ended; nothing while it has not."""
+    outcome, spend = trajectory.outcome, trajectory.spend
+    if outcome is None:
+        return
     tone: Tone = "good" if outcome.kind == "completed" else "note"
-    best = " (best effort: not every clip was accepted)" if outcome.best_effort else ""
-    yield Line(f"{outcome.kind.capitalize()}{best}: {one_line(outcome.reason)}", tone)
+    remark = _remark(trajectory, outcome)
+    yield Line(f"{outcome.kind.capitalize()}{remark}: {one_line(outcome.reason)}", tone)
     if outcome.video is not None:
         video = outcome.video
         notes = "".join(f"; {one_line(note)}" for note in video.notes)
         yield Line(f"video {video.size}, {video.num_frames} frames, {video.seconds:.1f} s{notes}", "quiet", 1)
     yield Line(spend_text(spend), "quiet", 1)
+
+
+def _remark(trajectory: Trajectory, outcome: Outcome) -> str:
+    """What the kind of the outcome alone would hide."""
+    if is_single_shot(trajectory.policy):
+        assessed = ", its last frame assessed" if trajectory.assessment is not None else ""
+        return f" (a single shot, not judged{assessed})" if outcome.video is not None else ""
+    return " (best effort: not every clip was accepted)" if outcome.best_effort else ""
+
+
+def is_single_shot(policy: Policy) -> bool:
+    """Whether the raw task is rendered once and nothing is planned or judged."""
+    return policy.strategy == "pass@1"
 
 
 def attempt_lines(attempt: Attempt) -> Iterator[Line]:
@@ -151,7 +180,7 @@ def attempt_lines(attempt: Attempt) -> Iterator[Line]:
     elif attempt.verdict is not None:
         yield verdict_line(attempt.index, attempt.verdict, clip)
     elif attempt.clip is not None:
-        yield Line(f"attempt {attempt.index}{clip}: not judged", "note", 1)
+        yield from unjudged_lines(attempt.index, clip, attempt.check)
     for note in attempt.notes:
         yield Line(one_line(note), "quiet", 2)
 
@@ -166,10 +195,10 @@ def clip_text(attempt: Attempt) -> str:
 
 def step_lines(step: Step, policy: Policy) -> Iterator[Line]:
     """One step of a trajectory, in the order in which it happened."""
-    if step.index == 0:
-        yield Line("Single shot of the whole task", "head")
+    if step.index == 0 or is_single_shot(policy):
+        yield SINGLE_SHOT
     else:
-        yield from plan_lines(step.index, 1 if step.status == "unverified" else policy.max_steps, step.plan)
+        yield from plan_lines(step.index, policy.max_steps, step.plan)
     before = [attempt for attempt in step.attempts if attempt.index <= policy.max_attempts]
     for attempt in before:
         yield from attempt_lines(attempt)
@@ -177,14 +206,14 @@ def step_lines(step: Step, policy: Policy) -> Iterator[Line]:
         yield from route_lines(step.route)
     for attempt in step.attempts[len(before) :]:
         yield from attempt_lines(attempt)
-    if step.status not in ("accepted", "split"):
+    if step.status in STATUS_WORDS:
         yield Line(STATUS_WORDS[step.status], "note", 1)
 
 
+SINGLE_SHOT = Line("Single shot of the whole task", "head")
 STATUS_WORDS = {
     "best_effort": "best attempt propagated (best effort)",
     "empty": "nothing good to keep",
-    "unverified": "not verified",
     "running": "under way",
 }
 
@@ -201,35 +230,41 @@ def story(trajectory: Trajectory) -> Iterator[Line]:
 def trajectory_lines(trajectory: Trajectory) -> Iterator[Line]:
     """The whole story, and how it ended."""
     yield from story(trajectory)
-    if trajectory.outcome is not None:
-        yield from outcome_lines(trajectory.outcome, trajectory.spend)
+    yield from outcome_lines(trajectory)
 
 
 class Narrator:
     """Turns journal entries into lines, one by one, as the loop makes or remembers them."""
 
-    def __init__(self, max_steps: int) -> None:
-        self._max_steps = max_steps
+    def __init__(self, policy: Policy) -> None:
+        self._max_steps = policy.max_steps
+        self._single_shot = is_single_shot(policy)
         self._clip = self._kept = ""
         self._rejected = False  # the step under way has only rejected clips so far
         self._headed: set[tuple[str, int]] = set()
         self.spend = Spend()
 
+    def where(self, key: str) -> Where | None:
+        """What the key is about: of a single shot's steps none is a step."""
+        where = Where.of(key)
+        single = self._single_shot and where is not None and where.part == "step"
+        return replace(where, part="gate") if where is not None and single else where
+
     def begin(self, key: str, inputs: Inputs) -> Iterator[Line]:
         """The head of a step that had no plan of its own: a part of a split, a single shot."""
-        where, shot = Where.of(key), inputs.get("shot")
+        where, shot = self.where(key), inputs.get("shot")
         if where is None or not isinstance(shot, Shot) or (where.part, where.step) in self._headed:
             return
         self._headed.add((where.part, where.step))
         yield from self._ended()
         if where.part == "gate":
-            yield Line(f"Single shot: {one_line(shot.prompt)}", "head")
+            yield SINGLE_SHOT
         else:
             yield from plan_lines(where.step, self._max_steps, Plan(instruction=shot.prompt))
 
     def tell(self, key: str, inputs: Inputs, value: Record) -> Iterator[Line]:
         """The lines of one entry; none for most."""
-        where = Where.of(key)
+        where = self.where(key)
         if where is None:
             return
         yield from self.begin(key, inputs)
@@ -253,6 +288,10 @@ class Narrator:
             case Verdict():
                 self._rejected = content.decision == "reject"
                 yield verdict_line(where.attempt, content, self._clip)
+            case Rendered() if self._single_shot:
+                yield from unjudged_lines(where.attempt, self._clip, None)
+            case Check() if self._single_shot:
+                yield from check_lines(content)
             case Check() if content.failure is not None:
                 self._rejected = True
                 verdict = Verdict(decision="reject", failure=content.failure, reason=content.reason)
@@ -280,6 +319,6 @@ class Narrator:
 
     def tell_lost(self, key: str, reason: str) -> Iterator[Line]:
         """A counted failure."""
-        where = Where.of(key)
+        where = self.where(key)
         if where is not None and where.what == "clip":
             yield Line(f"attempt {where.attempt}: no clip - {one_line(reason)}", "bad", 1)

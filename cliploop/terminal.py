@@ -5,11 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TextIO
+
+PROGRAM = "cliploop"
 
 EXIT_COMPLETED = 0
 EXIT_FAILED = 1
@@ -41,6 +46,38 @@ def one_line(text: str) -> str:
     return plain(" ".join(text.split()))
 
 
+def folded(line: str, columns: int, hang: int = 2) -> list[str]:
+    """The line broken between words to that width; all but the first stand in by `hang` more columns."""
+    if len(line) <= columns:
+        return [line]
+    lead = len(line) - len(line.lstrip(" "))
+    return textwrap.wrap(
+        line,
+        columns,
+        subsequent_indent=" " * min(lead + hang, columns // 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def called_as(argv0: str | None = None, folder: Path | None = None) -> list[str]:
+    """The words that call this program again from here, as short as they can be."""
+    program, here = Path(argv0 or sys.argv[0]), folder or Path.cwd()
+    if program.name == "cli.py":
+        return [_shortest(Path(sys.executable), here), "-m", "cliploop.cli"]
+    return [_shortest(program, here) if program.name == PROGRAM else PROGRAM]
+
+
+def _shortest(program: Path, here: Path) -> str:
+    """Its bare name where the shell finds this very file by it, else the path from here."""
+    found = shutil.which(program.name)
+    if not program.is_absolute() and len(program.parts) == 1:
+        return program.name
+    if found is not None and os.path.abspath(found) == os.path.abspath(here / program):  # noqa: PTH100  (keeps links)
+        return program.name
+    return str(program.relative_to(here)) if program.is_relative_to(here) else str(program)
+
+
 class Stream:
     """A text stream that goes quiet, instead of failing, when nobody reads any more."""
 
@@ -60,13 +97,25 @@ class Stream:
 
     def write(self, line: str) -> None:
         """Write a line and flush; the first failure closes this stream for good, the job goes on."""
+        self.put(line + "\n")
+
+    def put(self, text: str) -> None:
+        """The same without the end of a line."""
         if self._stream is None:
             return
         try:
-            self._stream.write(line + "\n")
+            self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
             self.abandon()
+
+    @property
+    def columns(self) -> int:
+        """The width of the terminal that this is; 0 for anything else."""
+        with contextlib.suppress(OSError, ValueError):
+            if self._stream is not None and self._stream.isatty():
+                return os.get_terminal_size(self._stream.fileno()).columns
+        return 0
 
     def abandon(self) -> None:
         """Point the descriptor at nothing, so that the interpreter's own flush at exit is quiet too."""
@@ -87,6 +136,7 @@ class Terminal:
     err: Stream
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
     printed: bool = False
+    hinted: int = 0  # columns of the hint that stands there now
 
     @classmethod
     def opened(cls, *, json: bool) -> Terminal:
@@ -103,13 +153,29 @@ class Terminal:
         stream = self.people.stream
         if stream is None or self.environ.get("NO_COLOR") or self.environ.get("TERM", "dumb") in ("dumb", ""):
             return False
-        with contextlib.suppress(OSError, ValueError):
-            return stream.isatty() and os.get_terminal_size(stream.fileno()).columns >= MIN_LIVE_COLUMNS
-        return False
+        return self.people.columns >= MIN_LIVE_COLUMNS
 
-    def say(self, line: str = "") -> None:
-        """A line for people; the caller has escaped what is not its own."""
-        self.people.write(line)
+    def hint(self, text: str) -> None:
+        """A word at once on a terminal, in the place of the next line; nothing elsewhere."""
+        if self.people.columns > len(text):
+            self.people.put(text)
+            self.hinted = len(text)
+
+    def clear_hint(self) -> None:
+        """Make its line free again, without any escape."""
+        if self.hinted:
+            self.people.put("\r" + " " * self.hinted + "\r")
+            self.hinted = 0
+
+    def say(self, line: str = "", *, hang: int = 2, whole: bool = False) -> None:
+        """A line for people; the caller has escaped what is not its own.
+
+        On a terminal it is folded between words, unless it is to be copied as a `whole`.
+        """
+        self.clear_hint()
+        columns = 0 if whole else self.people.columns
+        for part in folded(line, columns, hang) if columns else [line]:
+            self.people.write(part)
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The one JSON object; nothing without `--json`, nothing twice."""
@@ -119,6 +185,7 @@ class Terminal:
 
     def error(self, message: str, *, reason: str, code: int, **more: Any) -> int:
         """One line on stderr that says what was wrong and what to do; with `--json` the object too."""
+        self.clear_hint()
         self.err.write(f"cliploop: {one_line(message)}")
         self.result({"ok": False, "exit_code": code, "error": {"reason": reason, "message": message}, **more})
         return code

@@ -28,7 +28,9 @@ def guarded(terminal: Terminal, body: Callable[[], int]) -> int:
         return terminal.error(str(error), reason="failed", code=EXIT_FAILED)
     except KeyboardInterrupt:
         return terminal.error(
-            "interrupted; the same command goes on", reason="interrupted", code=EXIT_INTERRUPTED
+            "interrupted, nothing is left behind; run the same command again",
+            reason="interrupted",
+            code=EXIT_INTERRUPTED,
         )
     except Exception as error:
         _log.debug("internal error", exc_info=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from cliploop.asked import LocalJob
 from cliploop.estimate import Estimate, Range, estimate
-from cliploop.local import LocalJob
+from cliploop.narrate import is_single_shot
 from cliploop.terminal import EXIT_COMPLETED, Terminal, one_line
+from orchestrator.records import Policy
 
 
 def show_estimate(job: LocalJob, folder: Path, notes: Sequence[str], terminal: Terminal) -> int:
@@ -16,14 +18,11 @@ def show_estimate(job: LocalJob, folder: Path, notes: Sequence[str], terminal: T
     canvas = policy.canvas
     rows = [
         ("job", f"{job.id} in {one_line(str(folder))}"),
-        ("task", one_line(job.task.prompt)[:200]),
+        ("task", one_line(job.task.prompt)),
         ("picture", f"{job.task.size}" + "".join(f"; {one_line(note)}" for note in notes)),
         ("canvas", f"{canvas.size} ({canvas.fit})"),
         ("generator", policy.generator),
-        ("planner", f"{policy.planner}, router {policy.router}, assessor {policy.assessor}"),
-        ("verifier", policy.verifier),
-        ("strategy", f"{policy.strategy}, gate {policy.gate}, seed {policy.seed}"),
-        ("limits", f"{policy.max_steps} steps, {policy.max_attempts} attempts each"),
+        *_loop(policy),
         ("budget", _budget(job)),
         ("clips", _whole(cost.clips)),
         ("video", f"{cost.video_seconds.least:.1f} to {cost.video_seconds.most:.1f} s to render"),
@@ -32,7 +31,7 @@ def show_estimate(job: LocalJob, folder: Path, notes: Sequence[str], terminal: T
     ]
     terminal.say("Dry run, nothing is written.")
     for name, text in rows:
-        terminal.say(f"{name:10} {text}")
+        terminal.say(f"{name:10} {text}", hang=11)
     terminal.result(
         {
             "ok": True,
@@ -45,6 +44,22 @@ def show_estimate(job: LocalJob, folder: Path, notes: Sequence[str], terminal: T
         }
     )
     return EXIT_COMPLETED
+
+
+def _loop(policy: Policy) -> list[tuple[str, str]]:
+    """Who takes part in it, and how far it may go."""
+    if is_single_shot(policy):
+        return [
+            ("strategy", f"{policy.strategy}: the raw task in one clip, nothing planned or judged"),
+            ("seed", f"{policy.seed}"),
+            ("assessor", f"{policy.assessor}, of the last frame"),
+        ]
+    return [
+        ("planner", f"{policy.planner}, router {policy.router}, assessor {policy.assessor}"),
+        ("verifier", policy.verifier),
+        ("strategy", f"{policy.strategy}, gate {policy.gate}, seed {policy.seed}"),
+        ("limits", f"at most {policy.max_steps} steps, at most {policy.max_attempts} attempts each"),
+    ]
 
 
 def as_json(cost: Estimate) -> dict[str, dict[str, float]]:

@@ -42,15 +42,15 @@ class Report:
     def lines(self) -> Iterator[Line]:
         """What people read last."""
         ending = self.ending
-        if ending.state == "succeeded" and ending.trajectory and ending.trajectory.outcome:
-            yield from outcome_lines(ending.trajectory.outcome, ending.trajectory.spend)
+        if ending.state == "succeeded" and ending.trajectory:
+            yield from outcome_lines(ending.trajectory)
         elif ending.state != "succeeded":
             tone: Tone = "bad" if ending.state == "failed" else "note"
             reason = f" ({ending.reason})" if ending.reason else ""
             yield Line(f"{ending.state.capitalize()}{reason}: {one_line(ending.message)}", tone)
         yield from self._files()
         if ending.state in ("waiting", "interrupted"):
-            yield Line(f"To go on: {one_line(self.again)}", "head")
+            yield Line(f"To go on: {one_line(self.again)}", "head", whole=True)
 
     def _files(self) -> Iterator[Line]:
         files = self.ending.files
@@ -60,7 +60,7 @@ class Report:
             ("trajectory", "trajectory.json"),
         ):
             if name in files:
-                yield Line(f"{label:14}{one_line(str(files[name]))}")
+                yield Line(f"{label:14}{one_line(str(files[name]))}", whole=True)
 
     def json(self) -> Mapping[str, Any]:
         """The one object."""

@@ -7,24 +7,28 @@ import os
 import shlex
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cliploop.asked import LocalJob, SystemClock, slug
 from cliploop.commands.boundary import guarded
 from cliploop.commands.dry_run import show_estimate
 from cliploop.commands.inputs import Asked, read_picture, read_prompt
-from cliploop.commands.report import Report
 from cliploop.compose import Composition, Wanted
 from cliploop.live import RunView, surface
-from cliploop.local import LocalJob, SystemClock, play, slug
 from cliploop.narrate import Line, story
-from cliploop.terminal import Terminal, one_line
+from cliploop.terminal import Terminal, called_as, one_line
 from media.uploads import Upload, normalise
 from orchestrator.errors import TaskRejected
 from orchestrator.loop import refuse_unplayable
+from orchestrator.ports import Artifacts, Ports
 from orchestrator.records import Task
 from storage.artifacts import MemoryArtifacts
+
+if TYPE_CHECKING:
+    from cliploop.commands.report import Report
 
 FLAGS = ("fresh", "dry_run")
 
@@ -54,7 +58,7 @@ class RunRequest:
 
     def again(self) -> str:
         """The command that goes on: every option that was given, but for --fresh."""
-        words = ["cliploop", "run"]
+        words = [*called_as(), "run"]
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name in FLAGS or value is None or (option.name == "difficulty" and self.world is None):
@@ -93,9 +97,9 @@ def _run(request: RunRequest, terminal: Terminal) -> int:
     folder = Path(request.output) if request.output else Path("out") / f"{job.slug}-{job.id}"
     if request.dry_run:
         return show_estimate(job, folder, upload.notes, terminal)
-    for note in upload.notes:
-        terminal.say(f"Picture: {one_line(note)}")
-    report = _play(composition, job, folder, request, terminal)
+    head = [Line(f"Job {job.id} in {one_line(str(folder))}", "quiet")]
+    head += [Line(f"Picture: {one_line(note)}", "quiet") for note in upload.notes]
+    report = _play(composition, job, folder, request, head, terminal)
     terminal.result(report.json())
     return report.exit_code
 
@@ -133,24 +137,32 @@ def admitted(composition: Composition, wanted: Wanted, asked: Asked, upload: Upl
 
 
 def _play(
-    composition: Composition, job: LocalJob, folder: Path, request: RunRequest, terminal: Terminal
+    composition: Composition,
+    job: LocalJob,
+    folder: Path,
+    request: RunRequest,
+    head: Sequence[Line],
+    terminal: Terminal,
 ) -> Report:
+    """Play it and tell of it; the `head` is said only when the folder is not refused."""
+    from cliploop.commands.report import Report  # with the journal: what is refused before needs no SQL
+    from cliploop.local import play
+
     shown = surface(terminal)
     try:
         with interruptible() as stopped:
-            view = RunView(shown, job.policy.max_steps)
-            shown.show([Line(f"Job {job.id} in {one_line(str(folder))}", "quiet")])
-            ending = play(
-                job,
-                folder,
-                fresh=request.fresh,
-                make_ports=lambda artifacts: composition.ports(
+            view = RunView(shown, job.policy)
+
+            def make_ports(artifacts: Artifacts) -> Ports:
+                shown.show(head)
+                return composition.ports(
                     job.policy, artifacts, clock=SystemClock(), progress=view.progress, cancelled=stopped.is_set
-                ),
-                watcher=view,
-            )
+                )
+
+            ending = play(job, folder, fresh=request.fresh, make_ports=make_ports, watcher=view)
         report = Report(ending, job.id, folder, request.again())
         if ending.recalled and ending.trajectory is not None:
+            shown.show(head)
             shown.show(story(ending.trajectory))
         shown.show(report.lines())
         return report

@@ -33,9 +33,9 @@ def _show(job: str, terminal: Terminal) -> int:
     trajectory, state = read_trajectory(folder)
     reason = f" ({state.reason or state.outcome})" if state.reason or state.outcome else ""
     terminal.say(f"Job {trajectory.id} in {one_line(str(folder.path))}: {state.state}{reason}")
-    terminal.say(f"Task: {one_line(trajectory.task.prompt)[:300]}")
+    terminal.say(f"Task: {one_line(trajectory.task.prompt)}")
     for line in trajectory_lines(trajectory):
-        terminal.say(str(line))
+        terminal.say(str(line), whole=line.whole)
     if state.message:
         terminal.say(one_line(state.message))
     terminal.result(

@@ -161,7 +161,7 @@ def test_help_starts_without_heavy_imports(tmp_path: Path) -> None:
     assert said.code == 0
     assert "run" in said.out
     heavy = ("numpy", "pydantic", "sqlalchemy", "av")
-    program = f"import sys, cliploop.cli; print([m for m in {heavy} if m in sys.modules])"
+    program = f"import sys, cliploop.app; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )

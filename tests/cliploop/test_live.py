@@ -72,7 +72,7 @@ def test_a_terminal_shows_a_bar_that_redraws_and_a_coloured_story(screen: Callab
     tty = screen(110)
     terminal = Terminal(json=False, out=Stream(tty.file), err=Stream(None), environ={"TERM": "xterm-256color"})
     shown = surface(terminal)
-    view = RunView(shown, max_steps=3)
+    view = RunView(shown, records.policy())
     key = "step/1/attempt/1/clip"
     view.began(key, {"shot": records.shot()})
     view.progress(key, 0.5)
@@ -99,10 +99,10 @@ def test_elsewhere_the_story_is_plain_lines() -> None:
     paper = io.StringIO()
     terminal = Terminal(json=False, out=Stream(paper), err=Stream(None), environ={"TERM": "xterm"})
     shown = surface(terminal)
-    story(RunView(shown, max_steps=3))
+    story(RunView(shown, records.policy()))
     shown.close()
     lines = paper.getvalue().splitlines()
-    assert lines[0].startswith("Step 1 of 3: The circle moves right.")
+    assert lines[0].startswith("Step 1 (at most 3): The circle moves right.")
     assert lines[1].startswith("  attempt 1, 49 frames: rejected")
     assert lines[2] == "  attempt 2, 49 frames: accepted, complete"
     assert len(lines) == 3
@@ -114,5 +114,5 @@ def test_a_terminal_that_goes_away_does_not_stop_the_job(screen: Callable[[int],
     terminal = Terminal(json=False, out=Stream(tty.file), err=Stream(None), environ={"TERM": "xterm"})
     shown = surface(terminal)
     tty.text()
-    story(RunView(shown, max_steps=3))
+    story(RunView(shown, records.policy()))
     shown.close()

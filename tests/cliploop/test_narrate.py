@@ -9,7 +9,7 @@ from tests.cliploop import records
 
 
 def told(*entries: tuple[str, Inputs, Record]) -> tuple[list[str], Spend]:
-    narrator = Narrator(max_steps=3)
+    narrator = Narrator(records.policy())
     lines = [str(line) for key, inputs, value in entries for line in narrator.tell(key, inputs, value)]
     return lines, narrator.spend
 
@@ -35,13 +35,13 @@ def test_entries_become_a_story() -> None:
         ("final/assessment", {}, answer(Assessment(task_complete=True, reason="it is there"))),
     )
     assert lines == [
-        "Step 1 of 3: The circle moves right.",
+        "Step 1 (at most 3): The circle moves right.",
         "  attempt 1, 49 frames: rejected, wrong_direction (good to 25 %) - it went left",
         "  attempt 2, 49 frames after 12 kept: rejected, no_motion (good to 0 %) - nothing moved",
         "  all attempts rejected; split - two moves",
         "    one",
         "    two",
-        "Step 2 of 3: one",
+        "Step 2 (at most 3): one",
         "  attempt 1, 49 frames: accepted, complete",
         "Assessment: the task is done - it is there",
     ]
@@ -49,16 +49,16 @@ def test_entries_become_a_story() -> None:
 
 
 def test_the_gate_and_a_lost_render_are_told() -> None:
-    narrator = Narrator(max_steps=3)
+    narrator = Narrator(records.policy())
     begun = [str(line) for line in narrator.begin("gate/attempt/1/clip", {"shot": records.shot("All of it.")})]
     lost = [str(line) for line in narrator.tell_lost("gate/attempt/1/clip", "out of memory")]
-    assert begun == ["Single shot: All of it."]
+    assert begun == ["Single shot of the whole task"]
     assert lost == ["  attempt 1: no clip - out of memory"]
 
 
 def test_a_trajectory_tells_the_same_story() -> None:
     assert [str(line) for line in trajectory_lines(records.trajectory())] == [
-        "Step 1 of 3: The circle moves right.",
+        "Step 1 (at most 3): The circle moves right.",
         "  attempt 1, 49 frames: rejected, wrong_direction (good to 25 %) - it went left",
         "    a note",
         "  attempt 2, 49 frames after 49 kept: accepted, complete",

@@ -46,7 +46,7 @@ def test_a_run_leaves_what_it_promises_and_a_rerun_changes_no_byte(capsys: pytes
     assert again.code == 0
     assert digests(folder) == before
     assert again.out.splitlines()[-6:] == first.out.splitlines()[-6:]
-    assert "Step 1 of 4" in again.out
+    assert "Step 1 (at most 4)" in again.out
 
 
 def test_a_missing_or_changed_result_is_made_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +138,7 @@ def test_json_is_one_object_with_the_files(capsys: pytest.CaptureFixture[str]) -
     assert said.json["outcome"]["kind"] == "completed"
     assert Path(said.json["files"]["video.mp4"]).is_file()
     assert said.json["error"] is None
-    assert "Step 1 of 4" in said.err
+    assert "Step 1 (at most 4)" in said.err
 
 
 def test_a_dry_run_writes_nothing_and_says_what_it_would_cost(capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +162,7 @@ def test_a_trajectory_is_shown_by_folder_and_by_id(capsys: pytest.CaptureFixture
     by_id = command(capsys, "trajectory", "show", ran.json["id"])
     assert by_folder.code == by_id.code == 0
     assert by_folder.out == by_id.out
-    assert "Step 1 of 4" in by_folder.out
+    assert "Step 1 (at most 4)" in by_folder.out
     assert "succeeded (completed)" in by_folder.out
     as_json = command(capsys, "trajectory", "show", ran.json["id"], "--json")
     assert as_json.json["trajectory"] == json.loads((Path(ran.json["folder"]) / "trajectory.json").read_text())

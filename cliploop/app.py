@@ -1,0 +1,312 @@
+"""The command line: names, options and help. Bodies live in `cliploop.commands` and are imported when called."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from cliploop.terminal import EXIT_INTERRUPTED, EXIT_USAGE, PROGRAM, Terminal
+
+app = typer.Typer(
+    name=PROGRAM,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+worlds_app = typer.Typer(help="Procedural tasks with exact answers: list, sample, verify.")
+trajectory_app = typer.Typer(help="Every plan, attempt and verdict of a job.")
+generators_app = typer.Typer(help="Image-to-video backends: list them, check one.")
+app.add_typer(worlds_app, name="worlds")
+app.add_typer(trajectory_app, name="trajectory")
+app.add_typer(generators_app, name="generators")
+
+UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # of the click that typer has
+
+TASK = "The task"
+LOOP = "The loop"
+BACKENDS = "Backends"
+OUTPUT = "Output"
+
+RUN_HELP = """
+Solve a picture and a prompt: plan, render, verify, repair, stitch.
+
+Everything is saved as it happens. Interrupted, killed or out of disk, the same command goes on where it \
+stopped; a finished job is shown again and not a byte changes.
+
+\b
+[bold]Examples[/bold]
+  cliploop run --world maze --difficulty hard --seed 7
+  cliploop run --image maze.png --prompt "The red circle moves to the exit."
+  cliploop run --image maze.png --prompt prompt.txt -o out/maze --max-steps 12
+  cliploop run --image maze.png --prompt prompt.txt --dry-run
+
+\b
+[bold]Exit codes[/bold]
+  0 completed    3 steps or budget used up    4 waiting (run it again)
+  1 failed       2 bad usage or input         130 interrupted (run it again)
+"""
+
+
+def _help(context: typer.Context, wanted: bool) -> None:
+    """Show it; an option of our own, so that it stands in a group of ours."""
+    if wanted:
+        print(context.get_help(), end="")  # noqa: T201  (typer has printed already, this is empty then)
+        raise typer.Exit
+
+
+def _option(*names: str, metavar: str, help: str, panel: str) -> Any:
+    """An option in a group of the help, with words instead of a type."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
+
+
+def _flag(*names: str, help: str, panel: str | None = None) -> Any:
+    """A switch: nothing follows it."""
+    return typer.Option(*names, metavar=" ", help=help, rich_help_panel=panel)
+
+
+Json = Annotated[bool, _flag("--json", help="One JSON object on stdout, progress on stderr.")]
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings instead of ./cliploop.toml.")
+]
+Difficulty = Annotated[str, typer.Option("--difficulty", metavar="LEVEL", help="How hard: easy, medium or hard.")]
+
+
+@app.callback()
+def root() -> None:
+    """Closed-loop video reasoning: plan one visual action, render it, verify it, repair it, stitch it.
+
+    [bold]Start here[/bold]  cliploop run --world maze --difficulty easy
+
+    With no configuration nothing is needed: no GPU, no key, no network.
+    """
+
+
+@app.command(help=RUN_HELP, add_help_option=False)
+def run(
+    image: Annotated[
+        str | None, _option("--image", metavar="PICTURE", help="The first picture.", panel=TASK)
+    ] = None,
+    prompt: Annotated[
+        str | None, _option("--prompt", metavar="TEXT|FILE", help="What should happen, in words.", panel=TASK)
+    ] = None,
+    world: Annotated[
+        str | None,
+        _option("--world", metavar="NAME", help="A procedural task instead: cliploop worlds list.", panel=TASK),
+    ] = None,
+    difficulty: Annotated[
+        str,
+        _option("--difficulty", metavar="LEVEL", help="Of --world: easy, medium or hard.", panel=TASK),
+    ] = "medium",
+    strategy: Annotated[
+        str | None,
+        _option(
+            "--strategy",
+            metavar="NAME",
+            help="collabvr: the loop; pass@1: one clip, not judged. [dim]\\[default: collabvr][/dim]",
+            panel=LOOP,
+        ),
+    ] = None,
+    gate: Annotated[
+        str | None,
+        _option(
+            "--gate",
+            metavar="NAME",
+            help="single_shot: try the raw task in one clip before the loop. [dim]\\[default: none][/dim]",
+            panel=LOOP,
+        ),
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        _option("--max-steps", metavar="N", help="Steps at most. [dim]\\[default: 3][/dim]", panel=LOOP),
+    ] = None,
+    max_attempts: Annotated[
+        int | None,
+        _option(
+            "--max-attempts", metavar="N", help="Renders of a step at most. [dim]\\[default: 3][/dim]", panel=LOOP
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        _option(
+            "--budget",
+            metavar="KEY=N,...",
+            help="Of video_seconds, gpu_seconds, vlm_calls, vlm_tokens, usd, wall_seconds.",
+            panel=LOOP,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        _option(
+            "--seed",
+            metavar="N",
+            help="Same seed, same video; of --world too. [dim]\\[default: 0][/dim]",
+            panel=LOOP,
+        ),
+    ] = None,
+    generator: Annotated[
+        str | None,
+        _option("--generator", metavar="NAME", help="Renders clips: cliploop generators list.", panel=BACKENDS),
+    ] = None,
+    planner: Annotated[
+        str | None, _option("--planner", metavar="NAME", help="Says the next action.", panel=BACKENDS)
+    ] = None,
+    verifier: Annotated[
+        str | None, _option("--verifier", metavar="NAME", help="Judges each clip.", panel=BACKENDS)
+    ] = None,
+    preset: Annotated[
+        str | None,
+        _option("--preset", metavar="NAME", help="All of these by a name of cliploop.toml.", panel=BACKENDS),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        _option("--config", metavar="FILE", help="Settings instead of ./cliploop.toml.", panel=BACKENDS),
+    ] = None,
+    output: Annotated[
+        str | None,
+        _option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Where to write. [dim]\\[default: out/<slug>-<id>][/dim]",
+            panel=OUTPUT,
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, _flag("--fresh", help="Forget what is in the folder and start over.", panel=OUTPUT)
+    ] = False,
+    dry_run: Annotated[
+        bool, _flag("--dry-run", help="Only say what would run and what it would cost.", panel=OUTPUT)
+    ] = False,
+    json: Annotated[
+        bool, _flag("--json", help="One JSON object on stdout, progress on stderr.", panel=OUTPUT)
+    ] = False,
+    help_: Annotated[
+        bool,
+        typer.Option(
+            "-h", "--help", metavar=" ", is_eager=True, callback=_help, help="Show this.", rich_help_panel=OUTPUT
+        ),
+    ] = False,
+) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.run import RunRequest, run_command
+
+        request = RunRequest(
+            image=image, prompt=prompt, world=world, difficulty=difficulty, output=output, preset=preset,
+            generator=generator, planner=planner, verifier=verifier, strategy=strategy, gate=gate, seed=seed,
+            max_steps=max_steps, max_attempts=max_attempts, budget=budget, fresh=fresh, dry_run=dry_run,
+            config=config,
+        )  # fmt: skip
+        return run_command(request, terminal)
+
+
+@worlds_app.command("list", help="Name the worlds and what each one asks.")
+def worlds_list(json: Json = False) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.worlds import list_command
+
+        return list_command(terminal)
+
+
+@worlds_app.command("sample", help="Write tasks as first_frame.png and prompt.txt, ready for cliploop run.")
+def worlds_sample(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A world, e.g. maze.")],
+    difficulty: Difficulty = "medium",
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first task.")] = 0,
+    count: Annotated[int, typer.Option(metavar="N", help="How many, with consecutive seeds.")] = 1,
+    output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")] = "out/worlds",
+    json: Json = False,
+) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.worlds import sample_command
+
+        return sample_command(name, difficulty, seed, count, Path(output), terminal)
+
+
+@worlds_app.command("verify", help="Check a world on many seeds: rules, renderer, reader and plan agree.")
+def worlds_verify(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A world; all of them if not named.")] = None,
+    seeds: Annotated[int, typer.Option(metavar="N", help="Tasks per difficulty.")] = 5,
+    json: Json = False,
+) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.worlds import verify_command
+
+        return verify_command(name, seeds, terminal)
+
+
+@trajectory_app.command("show", help="Show a job's steps, attempts and verdicts, finished or not.")
+def trajectory_show(
+    job: Annotated[
+        str, typer.Argument(metavar="DIR|ID", help="An output folder, or the id of a job under out/.")
+    ],
+    json: Json = False,
+) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.trajectory import show_command
+
+        return show_command(job, terminal)
+
+
+@generators_app.command("list", help="Name the generators that can be used here.")
+def generators_list(json: Json = False, config: Config = None) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.generators import list_command
+
+        return list_command(config, terminal)
+
+
+@generators_app.command("check", help="Run the conformance suite on a generator: may its clips be chained?")
+def generators_check(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A generator, e.g. simulated.")],
+    json: Json = False,
+    config: Config = None,
+) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.generators import check_command
+
+        return check_command(name, config, terminal)
+
+
+@app.command(help="Say whether this machine can run Cliploop, and what to do if not.")
+def doctor(
+    deep: Annotated[bool, _flag("--deep", help="Solve a small task end to end as well.")] = False,
+    json: Json = False,
+    config: Config = None,
+) -> int:
+    with _terminal(json) as terminal:
+        from cliploop.commands.doctor import doctor_command
+
+        return doctor_command(deep, config, terminal)
+
+
+@contextlib.contextmanager
+def _terminal(json: bool) -> Generator[Terminal]:
+    """A command's terminal, with a word on it while modules load; Ctrl-C until then is one line."""
+    terminal = Terminal.opened(json=json)
+    terminal.hint("cliploop: starting ...")
+    try:
+        yield terminal
+    except KeyboardInterrupt:
+        message = "interrupted before anything began"
+        raise typer.Exit(terminal.error(message, reason="interrupted", code=EXIT_INTERRUPTED)) from None
+
+
+def command_line(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every error is one line, no traceback."""
+    words = list(arguments) or ["--help"]
+    terminal = Terminal.opened(json="--json" in words)
+    try:
+        code = typer.main.get_command(app).main(words, prog_name=PROGRAM, standalone_mode=False)
+    except UsageError as error:
+        where = error.ctx.command_path if error.ctx else PROGRAM
+        message = f"{error.format_message().rstrip('.')}; see {where} --help"
+        return terminal.error(message, reason="usage", code=EXIT_USAGE)
+    except BrokenPipeError:  # help, piped into something that stopped reading
+        terminal.out.abandon()
+        return 0
+    return code if isinstance(code, int) else 0
