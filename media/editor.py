@@ -69,7 +69,7 @@ class VideoEditor:
             first_frame_psnr=round(psnr(checked[0], start), 4),
             first_frame_ssim=round(ssim(checked[0], start), 6),
         )
-        self._reader.keep(mezzanine, checked)
+        self._reader.keep(mezzanine, checked, copy=True)  # a backend may use its buffer again
         return clip
 
     def frame(self, footage: Footage, index: int) -> ArtifactKey:
@@ -127,9 +127,9 @@ def _checked(frames: Any) -> Frames:
 
 
 def _on_canvas(frames: Frames, canvas: Size) -> Frames:
-    """The frames at the canvas's size, in memory of their own: a backend may use its buffer again."""
+    """The frames at the canvas's size, one after the other in memory."""
     if frames.shape[1:3] == (canvas.height, canvas.width):
-        return np.array(frames, order="C")
+        return np.ascontiguousarray(frames)
     return np.stack([fit_frame(frame, canvas) for frame in frames])
 
 

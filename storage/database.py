@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -189,7 +189,9 @@ def _engine(path: Path, synchronous: str, read_only: bool) -> Engine:
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
         immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+        # Straight to the driver: as a statement of SQLAlchemy's it takes ten times as long.
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        driver.execute("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
 

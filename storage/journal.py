@@ -263,14 +263,18 @@ class SqlJournal:
         return record
 
     def _record(self, key: str, kind: Literal["record", "failure"], inputs: str, value: dict[str, Any]) -> None:
+        now = self._clock()
         try:
             with self._database.write() as connection:
-                sequence = append_entry(connection, self.job_id, key, kind, inputs, value, self._clock())
+                sequence = append_entry(connection, self.job_id, key, kind, inputs, value, now)
                 self._on_commit("before", key)
         except IntegrityError as error:
             raise EntryConflict(
                 f"{key} of job {self.job_id} was recorded by another process meanwhile"
             ) from error
+        if sequence == self._seen + 1:  # nobody else wrote meanwhile: it need not be read back
+            self._effects[key] = Entry(sequence, key, kind, inputs, value, now)
+            self._seen = sequence
         self._on_commit("after", key)
         self._tell(EntryRecorded(sequence, key, kind, value))
 
