@@ -119,9 +119,8 @@ class SimulatedGenerator:
         if seen is None:
             return np.repeat(start[np.newaxis], num_frames, axis=0)
         script = self._script(seen, shot, num_frames)
-        moving = move(seen.scene, start, seen.reading, script.path, script.moving_frames)
-        still = np.repeat(moving[-1:], num_frames - len(moving), axis=0)
-        frames: Frames = np.concatenate([moving, still])
+        moving = script.moving_frames
+        frames = move(seen.scene, start, seen.reading, script.path, moving, num_frames - moving)
         rng = np.random.default_rng([shot.seed, 104729])
         if script.collapse_from is not None:
             effects.collapse(frames, script.collapse_from, rng)

@@ -63,42 +63,57 @@ def sample(path: Path, num_frames: int) -> list[Configuration]:
     return [interpolate(path, index / last) for index in range(num_frames)]
 
 
-def move(scene: Scene, frame: Frame, reading: Reading, path: Path, num_frames: int) -> Frames:
-    """Carry the pieces of a frame along a path. `frame`: (H, W, 3) uint8 -> (num_frames, H, W, 3) uint8.
+def move(scene: Scene, frame: Frame, reading: Reading, path: Path, num_frames: int, rest: int = 0) -> Frames:
+    """Carry the pieces of a frame along a path. `frame`: (H, W, 3) uint8 -> (num_frames + rest, H, W, 3) uint8.
 
     Frame 0 is `frame`, bit for bit; so is every pixel that no piece sweeps. Sprites are shifted by whole
-    pixels and never resampled. Pieces later in the path's mapping lie on top.
+    pixels and never resampled. Pieces later in the path's mapping lie on top. The last `rest` frames are still.
     """
-    frames: Frames = np.repeat(frame[np.newaxis], num_frames, axis=0)
-    if not path:
-        return frames
-    shifts = [_shifts(scene, reading, configuration) for configuration in sample(path, num_frames)]
-    moved = [piece for piece in shifts[0] if any(shift[piece] != (0, 0) for shift in shifts)]
+    frames: Frames = np.empty((num_frames + rest, *frame.shape), np.uint8)
+    shifts = [_shifts(scene, reading, places) for places in sample(path, num_frames)] if path else []
+    moved = [piece for piece in shifts[0] if any(s[piece] != (0, 0) for s in shifts)] if shifts else []
     if not moved:
+        frames[:] = frame
         return frames
-    sprites = scene.sprites(frame, reading, moved)
+    sprites = {piece: _Stencil(sprite) for piece, sprite in scene.sprites(frame, reading, moved).items()}
     background = scene.without(frame, reading, moved)
+    frames[0] = frame
     for index in range(1, num_frames):
         if all(shifts[index][piece] == (0, 0) for piece in moved):
+            frames[index] = frame
             continue
         frames[index] = background
         for piece in moved:
             if piece in sprites:
-                paste(frames[index], sprites[piece], shifts[index][piece])
+                sprites[piece].paste(frames[index], shifts[index][piece])
+    frames[num_frames:] = frames[num_frames - 1]
     return frames
 
 
 def paste(canvas: Frame, sprite: Sprite, shift: tuple[int, int]) -> None:
     """Lay a sprite on the canvas in place, `shift` = (down, right) px from where it was cut; edges clip it."""
-    height, width = sprite.mask.shape
-    top, left = sprite.top + shift[0], sprite.left + shift[1]
-    first_row, first_col = max(0, -top), max(0, -left)
-    stop_row, stop_col = min(height, canvas.shape[0] - top), min(width, canvas.shape[1] - left)
-    if first_row >= stop_row or first_col >= stop_col:
-        return
-    mask = sprite.mask[first_row:stop_row, first_col:stop_col]
-    pixels = sprite.pixels[first_row:stop_row, first_col:stop_col]
-    canvas[top + first_row : top + stop_row, left + first_col : left + stop_col][mask] = pixels[mask]
+    _Stencil(sprite).paste(canvas, shift)
+
+
+class _Stencil:
+    """A sprite made ready to be laid down often: all bits of its pixels, and all bits of what stays around it."""
+
+    def __init__(self, sprite: Sprite) -> None:
+        self._top, self._left = sprite.top, sprite.left
+        self._around = np.where(sprite.mask[..., np.newaxis], np.uint8(0), np.uint8(255)).repeat(3, axis=2)
+        self._pixels = sprite.pixels & ~self._around
+
+    def paste(self, canvas: Frame, shift: tuple[int, int]) -> None:
+        height, width = self._pixels.shape[:2]
+        top, left = self._top + shift[0], self._left + shift[1]
+        first_row, first_col = max(0, -top), max(0, -left)
+        stop_row, stop_col = min(height, canvas.shape[0] - top), min(width, canvas.shape[1] - left)
+        if first_row >= stop_row or first_col >= stop_col:
+            return
+        part = np.s_[first_row:stop_row, first_col:stop_col]
+        view = canvas[top + first_row : top + stop_row, left + first_col : left + stop_col]
+        np.bitwise_and(view, self._around[part], out=view)
+        np.bitwise_or(view, self._pixels[part], out=view)
 
 
 def _shifts(scene: Scene, reading: Reading, configuration: Configuration) -> Mapping[str, tuple[int, int]]:

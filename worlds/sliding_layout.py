@@ -66,7 +66,7 @@ def lay_out(frame: Frame, tiling: Tiling, places: dict[int, Place], faces: dict[
 
     def cell(row: int, col: int) -> Frame:
         start = (int(tops[row]) - reach[0], int(lefts[col]) - reach[1])
-        return _window(frame, start, (height + 2 * reach[0], width + 2 * reach[1]))
+        return window(frame, start, (height + 2 * reach[0], width + 2 * reach[1]))
 
     resting = {number: (round(p[0]), round(p[1])) for number, p in places.items() if _is_cell(p)}
     taken = set(resting.values())
@@ -86,7 +86,7 @@ def lay_out(frame: Frame, tiling: Tiling, places: dict[int, Place], faces: dict[
             start = (int(tops[round(place[0])]), int(lefts[round(place[1])]))
         else:
             start = (round(faces[number].top) - up, round(faces[number].left) - left)
-        sprites[number] = _window(frame, start, size)
+        sprites[number] = window(frame, start, size)
     return Layout(tops, lefts, size[0], size[1], mask, sprites, wide_floor[box].copy(), bare, (up, left))
 
 
@@ -182,8 +182,11 @@ def _bare(
     return bare
 
 
-def _window(frame: Frame, start: tuple[int, int], size: tuple[int, int]) -> Frame:
-    """(size) pixels of the frame from `start` on, the edge repeated beyond it."""
-    rows = np.clip(np.arange(start[0], start[0] + size[0]), 0, frame.shape[0] - 1)
-    cols = np.clip(np.arange(start[1], start[1] + size[1]), 0, frame.shape[1] - 1)
+def window(frame: Frame, start: tuple[int, int], size: tuple[int, int]) -> Frame:
+    """(size) pixels of the frame from `start` on, in memory of their own; the edge is repeated beyond it."""
+    (top, left), (height, width) = start, size
+    if top >= 0 and left >= 0 and top + height <= frame.shape[0] and left + width <= frame.shape[1]:
+        return frame[top : top + height, left : left + width].copy()
+    rows = np.clip(np.arange(top, top + height), 0, frame.shape[0] - 1)
+    cols = np.clip(np.arange(left, left + width), 0, frame.shape[1] - 1)
     return frame[np.ix_(rows, cols)]

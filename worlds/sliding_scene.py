@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from worlds import regions
-from worlds.sliding_layout import Layout
+from worlds.sliding_layout import Layout, window
 from worlds.sliding_rules import RESTING, Board, Legend, piece
 from worlds.world import Frame, Position, Reading, Sprite
 
@@ -304,9 +304,8 @@ class SlidingScene:
         for name in pieces:
             if name in reading.configuration:
                 top, left = self.pixel(reading.configuration[name])
-                rows = np.clip(np.arange(top, top + self.layout.height), 0, frame.shape[0] - 1)
-                cols = np.clip(np.arange(left, left + self.layout.width), 0, frame.shape[1] - 1)
-                cut[name] = Sprite(frame[np.ix_(rows, cols)], self.layout.mask, top, left)
+                pixels = window(frame, (top, left), (self.layout.height, self.layout.width))
+                cut[name] = Sprite(pixels, self.layout.mask, top, left)
         return cut
 
     def without(self, frame: Frame, reading: Reading, pieces: Sequence[str]) -> Frame:
