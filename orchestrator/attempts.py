@@ -195,6 +195,9 @@ def settle(verdict: Verdict, plan: Plan, *, must_finish: bool) -> Verdict:
         update={
             "decision": "reject",
             "failure": "incomplete",
+            "reason": "; ".join(
+                part for part in ("unfinished, and this step must finish", verdict.reason) if part
+            ),
             "good_fraction": 1.0,
             "suggestion": remainder.strip(),
         }

@@ -31,7 +31,7 @@ from orchestrator.records import (
 )
 from planners.fallible import Fallibility, err, load_fallibility
 from planners.knowing import Known, Sight, actions_left, named_actions, readable
-from planners.wording import reason_of, suggestion_of
+from planners.wording import fault_of, praise_of, suggestion_of, unfinished_of
 from worlds.chain import Chain, chain, outcome
 from worlds.judging import LEAP, MOVED, Judgement, judge
 from worlds.steadiness import is_steady
@@ -88,8 +88,7 @@ class Oracle:
     ) -> Answer[Verdict]:
         """Judge every frame of the candidate; exact, but for what the profile errs.
 
-        Right but unfinished is accepted, except where nobody would plan the rest: on the last step, and in a part
-        of a step that was split, whose plan has no target state.
+        Right but unfinished is accepted, with what is due as suggestion; on the last step it is rejected.
         """
         known = self._sight.known(task, view)
         raw = not known.world.parse(plan.instruction)
@@ -105,8 +104,8 @@ class Oracle:
             verdict = _accepted(known, way, judged, finished=True)
         elif judged.failure in (None, "incomplete"):
             verdict = _accepted(known, way, judged, finished=judged.finished)
-            if not judged.finished and (view.step == view.max_steps or not plan.target_state):
-                verdict = _last_step(verdict, known, way, judged)
+            if not judged.finished and view.step == view.max_steps:
+                verdict = _last_step(verdict, way, judged)
         else:
             verdict = _rejected(known, way, judged)
         if self._fallibility is not None:
@@ -201,15 +200,15 @@ def _accepted(known: Known, way: Chain, judged: Judgement, *, finished: bool) ->
         decision="accept",
         progress="complete" if finished else "partial",
         confidence="high",
-        reason=reason_of(known, way, None, judged),
+        reason=praise_of(way, judged, finished=finished),
+        suggestion="" if finished else suggestion_of(known, way, "incomplete", judged),
         good_fraction=1.0,
     )
 
 
-def _last_step(verdict: Verdict, known: Known, way: Chain, judged: Judgement) -> Verdict:
+def _last_step(verdict: Verdict, way: Chain, judged: Judgement) -> Verdict:
     """On the last step, right but unfinished is not enough: all of it is kept and the rest asked for."""
-    suggestion = suggestion_of(known, way, "incomplete", judged)
-    update = {"decision": "reject", "failure": "incomplete", "suggestion": suggestion}
+    update = {"decision": "reject", "failure": "incomplete", "reason": unfinished_of(way, judged)}
     return verdict.model_copy(update=update)
 
 
@@ -221,7 +220,7 @@ def _rejected(known: Known, way: Chain, judged: Judgement) -> Verdict:
         progress="partial" if judged.way >= MOVED else "none",
         confidence=confidence,
         failure=failure,
-        reason=reason_of(known, way, failure, judged),
+        reason=fault_of(known, way, failure, judged),
         suggestion=suggestion_of(known, way, failure, judged),
         good_fraction=judged.good_fraction,
     )

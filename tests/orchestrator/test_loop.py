@@ -115,6 +115,7 @@ def test_on_the_last_step_unfinished_is_incomplete_and_the_whole_candidate_is_co
     first = s.trajectory().steps[0].attempts[0].verdict
     assert first is not None
     assert (first.decision, first.failure, first.good_fraction) == ("reject", "incomplete", 1.0)
+    assert first.reason.startswith("unfinished, and this step must finish")
 
 
 def test_quick_checks_reject_without_asking_the_verifier() -> None:
