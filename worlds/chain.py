@@ -84,30 +84,9 @@ def remaining(world: World, reading: Reading, actions: Sequence[Action]) -> list
     state = reading.state
     for index in range(len(actions), 0, -1):
         rest = list(actions[index:])
-        if _stand(world, state, actions[:index]) and legal_count(world, state, rest) == len(rest):
+        if world.done(state, actions[:index]) and legal_count(world, state, rest) == len(rest):
             return rest or ([actions[-1]] if reading.moving else [])
     return list(actions[: legal_count(world, state, actions)])
-
-
-def _stand(world: World, state: State, actions: Sequence[Action]) -> bool:
-    """Whether these actions look done: repeating the last one of each mover would change nothing.
-
-    What a player has pushed is where the last push left it.
-    """
-    last = {_mover(action): action for action in actions}
-    pushed: set[tuple[int, int]] = set()
-    for action in actions:
-        if hasattr(action, "to_row"):
-            pushed.discard((action.row, action.col))
-            pushed.add((action.to_row, action.to_col))
-    still = pushed <= set(getattr(state, "boxes", ()))
-    return still and all(outcome(world, state, action) == state for action in last.values())
-
-
-def _mover(action: Action) -> object:
-    """What an action moves: a numbered piece, or the one player of a grid."""
-    named = (getattr(action, name, None) for name in ("tile", "disc", "rank"))
-    return next((number for number in named if number is not None), "player")
 
 
 def legal_count(world: World, state: State, actions: Sequence[Action]) -> int:

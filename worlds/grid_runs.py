@@ -65,6 +65,10 @@ class RunWorld:
             raise ValueError(f"no straight free run from {named(state.player)} to {named(action.cell)}")
         return GridState(state.rows, state.cols, state.blocked, state.goals, action.cell)
 
+    def done(self, state: GridState, actions: Sequence[Run]) -> bool:
+        """Whether the player is where the last run ends."""
+        return not actions or state.player == actions[-1].cell
+
     def goal(self, state: GridState) -> bool:
         return state.player in state.goals
 

@@ -69,6 +69,12 @@ class Hanoi:
             raise ValueError(f"disc {action.disc} cannot go to peg {PEGS[action.target]}")
         return state if state.peg_of(action.disc) == action.target else moved(state, action.disc, action.target)
 
+    def done(self, state: Towers, actions: Sequence[Move]) -> bool:
+        """Whether every disc is on the peg of its last move."""
+        pegs = {disc: peg for peg, stack in enumerate(state.pegs) for disc in stack}
+        last = {action.disc: action.target for action in actions}
+        return all(pegs.get(disc) == target for disc, target in last.items())
+
     def goal(self, state: Towers) -> bool:
         """Whether all discs are on the goal peg, in order."""
         return state.pegs[state.goal] == tuple(range(state.count, 0, -1))

@@ -84,6 +84,11 @@ class SlidingPuzzle:
             tiles[here], tiles[there] = 0, action.tile
         return Board(state.rows, state.cols, tuple(tiles), state.corner)
 
+    def done(self, state: Board, actions: Sequence[Slide]) -> bool:
+        """Whether every tile is in the cell of its last slide."""
+        last = {action.tile: (action.row, action.col) for action in actions}
+        return all(tile > 0 and state.at(*cell) == tile for tile, cell in last.items())
+
     def goal(self, state: Board) -> bool:
         """Whether every number is in order."""
         return state.tiles == ordered(state.rows, state.cols, state.corner)

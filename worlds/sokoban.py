@@ -111,6 +111,19 @@ class Sokoban:
         boxes = (*(other for other in state.boxes if other != box), action.to)
         return _with(state, _behind(action.to, action), boxes)
 
+    def done(self, state: GridState, actions: Sequence[Act]) -> bool:
+        """Whether the player is where its last walk ends, and what was pushed where its last push left it."""
+        pushed: set[Cell] = set()
+        for action in actions:
+            if isinstance(action, Push):
+                pushed.discard(action.box)
+                pushed.add(action.to)
+        last = actions[-1] if actions else None
+        if isinstance(last, Walk) and state.player != last.cell:
+            return False
+        left_behind = isinstance(last, Push) and _pushed(state, last) is not None
+        return pushed <= set(state.boxes) and not left_behind
+
     def goal(self, state: GridState) -> bool:
         return state.goals <= set(state.boxes)
 

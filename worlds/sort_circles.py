@@ -68,6 +68,12 @@ class SortCircles:
         places[action.rank - 1] = row(state)[action.slot - 1]
         return replace(state, places=tuple(places))
 
+    def done(self, state: Circles, actions: Sequence[Place]) -> bool:
+        """Whether every circle stands at the position of its last move."""
+        places, centres = dict(enumerate(state.places, start=1)), dict(enumerate(row(state), start=1))
+        last = {action.rank: action.slot for action in actions}
+        return all(rank in places and places[rank] == centres.get(slot) for rank, slot in last.items())
+
     def goal(self, state: Circles) -> bool:
         """Whether every circle stands where it belongs."""
         return all(self._home(state, rank) for rank in range(1, len(state.radii) + 1))

@@ -120,6 +120,10 @@ class World(Protocol):
         """The state after a legal action; ValueError if it is not legal."""
         ...
 
+    def done(self, state: State, actions: Sequence[Action]) -> bool:
+        """Whether a row of actions looks done in a state: each piece is where the last of them put it."""
+        ...
+
     def goal(self, state: State) -> bool: ...
 
     def oracle_plan(self, state: State) -> list[Action]:

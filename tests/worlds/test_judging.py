@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from worlds.catalog import load
 from worlds.chain import chain, outcome, remaining
+from worlds.circles_rules import Place
 from worlds.grid import GridState, Run
+from worlds.hanoi_rules import Move
 from worlds.judging import Judgement, judge
 from worlds.motion import Path, sample
+from worlds.sliding_rules import Slide
+from worlds.sokoban import Push, Walk
 from worlds.world import Configuration, Reading
 
 MAZE: Any = load("maze")
@@ -147,7 +151,30 @@ def test_after_any_number_of_a_plans_actions_the_others_remain(name: str) -> Non
         plan = world.oracle_plan(state)
         for done in range(len(plan) + 1):
             assert remaining(world, _resting(state, world), plan) == plan[done:], f"seed {seed}, {done} done"
+            assert world.done(state, plan[:done])
+            assert done == len(plan) or not world.done(state, plan[: done + 1])
             state = world.step(state, plan[done]) if done < len(plan) else state
+
+
+def test_a_box_that_was_pushed_twice_is_done_where_the_second_push_left_it() -> None:
+    sokoban: Any = load("sokoban")
+    pushes = [Push(2, 2, 2, 4), Walk(1, 4), Push(2, 4, 4, 4)]
+    board = GridState(6, 7, frozenset(), frozenset({(4, 4)}), (3, 4), ((4, 4),))
+    assert sokoban.done(board, pushes)
+    assert sokoban.done(board, [Push(4, 1, 4, 4)])
+    assert not sokoban.done(board, pushes[:1])
+    assert not sokoban.done(board, [*pushes, Walk(1, 1)])
+    two = GridState(6, 7, frozenset(), frozenset({(4, 4)}), (1, 4), ((2, 4), (4, 4)))
+    assert not sokoban.done(two, pushes)  # the box that is meant is still at its start
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [("hanoi", Move(9, 0, 2)), ("sliding_puzzle", Slide(99, "up", 0, 0)), ("sort_circles", Place(9, 1))],
+)
+def test_what_a_picture_does_not_hold_is_not_done(name: str, action: Any) -> None:
+    world: Any = load(name)
+    assert not world.done(world.sample(np.random.default_rng(0), "medium"), [action])
 
 
 def test_a_row_that_is_not_legal_is_refused() -> None:
