@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from media.brightness import block_luma, brightness_notes
-from media.measures import drift, sharpness_ratio
-from media.motion import Motion, grid
+from media.measures import Blocks, drift, sharpness_ratio
+from media.motion import Grids, Motion
 from media.pictures import Frame
 from orchestrator.records import Check, Clip, Drift
 
@@ -52,24 +52,34 @@ class _Seen:
         self.lumas: list[npt.NDArray[np.float32]] = []
         self._new_from = new_from
         self._new_motion: Motion | None = None
-        self._first: Frame | None = None
+        self._grids = Grids()
+        self._first: Blocks | None = None
+        self._changed = False  # since sharpness was measured last
         self.sharpness: list[float] = []  # of every eighth frame, in units of the first one's
 
     def add(self, frame: Frame) -> None:
-        index, cells = len(self.lumas), grid(frame)
-        self.lumas.append(block_luma(cells))
+        index = len(self.lumas)
+        cells, changed = self._grids.of(frame)
+        self.lumas.append(block_luma(cells) if changed[0] < changed[1] else self.lumas[-1])
+        self._changed |= changed[0] < changed[1]
         self.last = frame
         if self._first is None:
-            self._first = frame
+            self._first = Blocks(frame)
             self.motion = Motion(frame)
         else:
-            self.motion.see(cells)
+            self.motion.see(cells, changed)
         if self._new_motion is not None:
-            self._new_motion.see(cells)
+            self._new_motion.see(cells, changed)
         elif index == self._new_from - 1:
             self._new_motion = Motion(frame)
         if index % _SHARPNESS_EVERY == _SHARPNESS_EVERY - 1:
-            self.sharpness.append(sharpness_ratio(frame, self._first))
+            self.sharpness.append(self._sharpness(frame, self._first))
+
+    def _sharpness(self, frame: Frame, first: Blocks) -> float:
+        if self.sharpness and not self._changed:
+            return self.sharpness[-1]
+        self._changed = False
+        return sharpness_ratio(Blocks(frame), first)
 
     @property
     def new_part_stands_still(self) -> bool:

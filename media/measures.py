@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
@@ -66,61 +67,73 @@ def drift(frame: Frame, reference: Frame) -> Drift:
     A piece that has moved is no drift: blocks that changed by more than drift does are left out, unless they
     are most of the picture.
     """
-    change = _block_change(frame, reference)
-    still = _most(change <= _DRIFT_LEVELS_MAX)
-    now, then = _blocks(frame)[still], _blocks(reference)[still]  # (n, 3)
+    now, then = Blocks(frame), Blocks(reference)
+    still = _most(now.change(then) <= _DRIFT_LEVELS_MAX)
+    colours, before = now.means[still], then.means[still]  # (n, 3)
     return Drift(
-        saturation=_ratio(_chroma(now), _chroma(then), _FAINT_COLOUR),
-        brightness=_ratio(_brightness(now), _brightness(then), _FAINT_COLOUR),
-        sharpness=sharpness_ratio(frame, reference),
-        colour_levels=round(float(np.abs(now.mean(axis=0) - then.mean(axis=0)).mean()), 4),
+        saturation=_ratio(_chroma(colours), _chroma(before), _FAINT_COLOUR),
+        brightness=_ratio(_brightness(colours), _brightness(before), _FAINT_COLOUR),
+        sharpness=sharpness_ratio(now, then),
+        colour_levels=round(float(np.abs(colours.mean(axis=0) - before.mean(axis=0)).mean()), 4),
     )
 
 
-def sharpness_ratio(frame: Frame, reference: Frame) -> float:
-    """Sharpness of `frame` in units of `reference`'s, where both show the same things; 1.0 = unchanged.
+def sharpness_ratio(frame: Blocks, reference: Blocks) -> float:
+    """Sharpness of a frame in units of `reference`'s, where both show the same things; 1.0 = unchanged.
 
     Root mean square of the luma steps between neighbours: squared, because blur spreads an edge over more
     pixels without changing the sum of its steps.
     """
-    moved = _block_change(frame, reference) > _SHARPNESS_LEVELS_MAX
+    moved = frame.change(reference) > _SHARPNESS_LEVELS_MAX
     still = _most(~_dilation(moved, structure=np.ones((3, 3), dtype=np.bool_)))
-    now, then = (float(np.sqrt(_step_energy(picture)[still].mean())) for picture in (frame, reference))
+    now, then = (float(np.sqrt(picture.step_energy[still].mean())) for picture in (frame, reference))
     return _ratio(now, then, _FAINT_EDGES)
 
 
-def _most(still: Mask) -> Mask:
-    """The blocks that show the same thing in both; all of them, if less than half do."""
-    return still if still.mean() >= 0.5 else np.ones_like(still)
+class Blocks:
+    """A picture by blocks of 8 × 8 pixels, measured once however often it is compared. `frame`: (H, W, 3)."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    @functools.cached_property
+    def means(self) -> npt.NDArray[np.float32]:
+        """Means of whole blocks: (h, w, 3)."""
+        side = _block_side(self._frame)
+        height, width = (length // side * side for length in self._frame.shape[:2])
+        return np.asarray(
+            Image.fromarray(np.ascontiguousarray(self._frame[:height, :width])).reduce(side), dtype=np.float32
+        )
+
+    @functools.cached_property
+    def step_energy(self) -> npt.NDArray[np.float64]:
+        """Mean squared luma step to the right and downwards, per block: (h, w)."""
+        plane = np.asarray(Image.fromarray(np.ascontiguousarray(self._frame)).convert("L"))
+        energy = np.zeros(plane.shape, dtype=np.uint32)
+        energy[:, :-1] += _squared_steps(plane[:, 1:], plane[:, :-1])
+        energy[:-1] += _squared_steps(plane[1:], plane[:-1])
+        side = _block_side(self._frame)
+        height, width = (length // side for length in plane.shape)
+        rows = energy[: height * side, : width * side].reshape(height, side, width * side).sum(axis=1)
+        return rows.reshape(height, width, side).sum(axis=2) / side**2
+
+    def change(self, other: Blocks) -> Plane:
+        """Largest difference of any channel's means, in levels: (h, w)."""
+        change = np.abs(self.means - other.means)
+        return np.maximum(np.maximum(change[..., 0], change[..., 1]), change[..., 2])
 
 
-def _block_change(frame: Frame, reference: Frame) -> Plane:
-    """Largest difference of any channel's block means, in levels: (h, w)."""
-    return np.abs(_blocks(frame) - _blocks(reference)).max(axis=2)
-
-
-def _blocks(frame: Frame) -> npt.NDArray[np.float32]:
-    """Means of whole 8 × 8 blocks: (h, w, 3)."""
-    side = _block_side(frame)
-    height, width = (length // side * side for length in frame.shape[:2])
-    return np.asarray(
-        Image.fromarray(np.ascontiguousarray(frame[:height, :width])).reduce(side), dtype=np.float32
-    )
+def _squared_steps(after: npt.NDArray[np.uint8], before: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
+    return np.square(np.maximum(after, before) - np.minimum(after, before), dtype=np.uint16)
 
 
 def _block_side(frame: Frame) -> int:
     return max(1, min(8, *frame.shape[:2]))
 
 
-def _step_energy(frame: Frame) -> npt.NDArray[np.float64]:
-    """Mean squared luma step to the right and downwards, per block: (h, w)."""
-    plane = np.asarray(Image.fromarray(np.ascontiguousarray(frame)).convert("L"), dtype=np.int32)
-    energy = np.zeros(plane.shape, dtype=np.int32)
-    energy[:, :-1] += np.square(np.diff(plane, axis=1))
-    energy[:-1] += np.square(np.diff(plane, axis=0))
-    side = _block_side(frame)
-    height, width = (length // side for length in plane.shape)
-    return energy[: height * side, : width * side].reshape(height, side, width, side).mean(axis=(1, 3))
+def _most(still: Mask) -> Mask:
+    """The blocks that show the same thing in both; all of them, if less than half do."""
+    return still if still.mean() >= 0.5 else np.ones_like(still)
 
 
 def _chroma(colours: npt.NDArray[np.float32]) -> float:

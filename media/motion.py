@@ -22,7 +22,9 @@ from media.pictures import Frame
 _FLAT, _PER_CONTRAST = 6.0, 0.08
 _JUMP = 2.0  # a model's own frames differ from the frame it was given by more than among themselves
 _CELL = 4
+_BAND = 32  # rows that are compared at once, a multiple of the cell
 
+Rows: TypeAlias = tuple[int, int]  # the first one, and the one after the last
 Grid: TypeAlias = npt.NDArray[np.float32]  # (h, w, 3): means of 4 × 4 pixels, in levels
 _ndimage = cast("Any", ndimage)
 _maximum = cast("Callable[..., Grid]", _ndimage.maximum_filter)
@@ -36,6 +38,38 @@ def grid(frame: Frame) -> Grid:
     return np.asarray(image.reduce(_CELL), dtype=np.float32)
 
 
+class Grids:
+    """The grids of frames that follow each other: only rows that differ from the frame before are measured."""
+
+    def __init__(self) -> None:
+        self._before: Frame | None = None
+        self._cells: Grid | None = None
+
+    def of(self, frame: Frame) -> tuple[Grid, Rows]:
+        """The grid of the next frame, and which of its rows can differ from the grid before: (first, stop)."""
+        before, self._before = self._before, frame
+        if before is None or self._cells is None or frame.shape != before.shape:
+            self._cells = grid(frame)
+            return self._cells, (0, len(self._cells))
+        first, stop = (row // _CELL for row in _changed_rows(before, frame))
+        stop = min(stop, len(self._cells))
+        if first < stop:
+            self._cells = self._cells.copy()
+            self._cells[first:stop] = grid(frame[first * _CELL : max(stop, first + 1) * _CELL])
+        return self._cells, (first, max(first, stop))
+
+
+def _changed_rows(before: Frame, after: Frame) -> Rows:
+    """Rows in which two frames differ, rounded to whole bands; (0, 0): they are the same."""
+    height = len(after)
+    first, stop = 0, -(-height // _BAND) * _BAND
+    while first < stop and np.array_equal(before[first : first + _BAND], after[first : first + _BAND]):
+        first += _BAND
+    while first < stop and np.array_equal(before[stop - _BAND : stop], after[stop - _BAND : stop]):
+        stop -= _BAND
+    return first, stop
+
+
 class Motion:
     """How much has moved since the frame it was made with; frames are shown to it in order."""
 
@@ -47,20 +81,23 @@ class Motion:
         self._frames = 1
         self.levels = 0.0  # the largest change of any block, in levels
 
-    def see(self, cells: Grid) -> None:
-        """The next frame, as `grid` gives it."""
-        blocks = _blocks(cells)
+    def see(self, cells: Grid, changed: Rows | None = None) -> None:
+        """The next frame, as `grid` gives it; `changed`: its rows that can differ from the frame seen before."""
         self._frames += 1
         if self._second is None:
-            self._second = blocks
-            self._note(np.abs(blocks - self._start), _JUMP)
-        else:
-            self._note(np.abs(blocks - self._second), 1.0)
+            self._second = _blocks(cells)
+            self._note(np.abs(self._second - self._start), self._allowed * _JUMP)
+            return
+        first, stop = (0, len(cells)) if changed is None or min(cells.shape[:2]) < 2 else changed
+        if first < stop:  # what has not changed has been noted
+            first, stop = max(0, first - 1), min(len(self._second), stop)
+            change = np.abs(_blocks(cells[first : stop + 1]) - self._second[first:stop])
+            self._note(change, self._allowed[first:stop])
 
-    def _note(self, change: Grid, scale: float) -> None:
+    def _note(self, change: Grid, allowed: npt.NDArray[np.float32]) -> None:
         peak = np.maximum(np.maximum(change[..., 0], change[..., 1]), change[..., 2])
         self.levels = max(self.levels, float(peak.max()))
-        self._largest = max(self._largest, float((peak / (self._allowed * scale)).max()))
+        self._largest = max(self._largest, float((peak / allowed).max()))
 
     @property
     def amount(self) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter
 
-from media.measures import drift, psnr, sharpness_ratio, ssim
+from media.measures import Blocks, drift, psnr, sharpness_ratio, ssim
 from media.pictures import Frame, to_array
 from tests.media.made import drawing, noise, photograph
 
@@ -81,8 +81,8 @@ def test_blur_lowers_and_grain_raises_sharpness() -> None:
     for ground in (drawing(), photograph(grain=4)):
         blurred = to_array(Image.fromarray(ground).filter(ImageFilter.GaussianBlur(1.5)))
         grainy = np.clip(ground + np.random.default_rng(1).normal(0, 12, ground.shape), 0, 255).astype(np.uint8)
-        assert sharpness_ratio(blurred, ground) < 0.8
-        assert sharpness_ratio(grainy, ground) > 1.1
+        assert sharpness_ratio(Blocks(blurred), Blocks(ground)) < 0.8
+        assert sharpness_ratio(Blocks(grainy), Blocks(ground)) > 1.1
 
 
 def test_ratios_of_nothing_are_finite() -> None:
