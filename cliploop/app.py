@@ -296,12 +296,22 @@ def _terminal(json: bool) -> Generator[Terminal]:
         raise typer.Exit(terminal.error(message, reason="interrupted", code=EXIT_INTERRUPTED)) from None
 
 
+def _called(words: list[str]) -> object:
+    """As typer does it, but that an interrupt is not swallowed here."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context(PROGRAM, words) as context:
+            return command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+
+
 def command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error is one line, no traceback."""
     words = list(arguments) or ["--help"]
     terminal = Terminal.opened(json="--json" in words)
     try:
-        code = typer.main.get_command(app).main(words, prog_name=PROGRAM, standalone_mode=False)
+        code = _called(words)
     except UsageError as error:
         where = error.ctx.command_path if error.ctx else PROGRAM
         message = f"{error.format_message().rstrip('.')}; see {where} --help"

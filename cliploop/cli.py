@@ -15,7 +15,11 @@ def invoke(arguments: Sequence[str]) -> int:
 
         return command_line(arguments)
     except KeyboardInterrupt:
-        print("cliploop: interrupted before anything began", file=sys.stderr)  # noqa: T201
+        message = "interrupted before anything began"
+        sys.stderr.write(f"cliploop: {message}\n")
+        if "--json" in arguments:
+            error = f'{{"reason": "interrupted", "message": "{message}"}}'
+            sys.stdout.write(f'{{"ok": false, "exit_code": {INTERRUPTED}, "error": {error}}}\n')
         return INTERRUPTED
 
 

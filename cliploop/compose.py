@@ -5,7 +5,7 @@ A name is one of a catalog's own (`simulated`, `oracle`), or one that `cliploop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,15 +35,9 @@ POLICY_KEYS = (
     *("denoising_steps", "guidance", "vlm_temperature", "submit_unknown", "allow_unchainable"),
     "deliver_long_side_max",
 )
-# Types that DESIGN.md names and this version does not have, and the extra that each comes with.
-LATER_GENERATORS = {
-    "wan": "wan",
-    "cosmos": "wan",
-    "diffusers_i2v": "wan",
-    "veo": "gemini",
-    "openai_videos": "openai",
-}
-LATER_MODELS = {"gemini": "gemini", "openai_compatible": "openai", "single": "gemini", "htv": "gemini"}
+# Types that a later version brings.
+LATER_GENERATORS = ("wan", "cosmos", "diffusers_i2v", "veo", "openai_videos")
+LATER_MODELS = ("gemini", "openai_compatible", "single", "htv", "escalate", "human")
 BOUNDS = {
     "greater_than_equal": "at least {ge}",
     "greater_than": "more than {gt}",
@@ -73,7 +67,7 @@ class Composition:
     def read(cls, config: Path | None, environ: Mapping[str, str], folder: Path) -> Composition:
         """From file and environment. Raises BackendMisconfigured."""
         try:
-            return cls(configured.read(config, environ, folder))
+            return cls(configured.read(config, environ, folder, _types()))
         except SettingsUnusable as error:
             raise BackendMisconfigured(str(error)) from None
 
@@ -186,9 +180,17 @@ class Composition:
         where = self.settings.where(section, name, "type")
         later = LATER_GENERATORS if section == "generators" else LATER_MODELS
         if kind in later:
-            remedy = f"it comes with pip install 'cliploop[{later[kind]}]'; until then use {', '.join(catalog)}"
-            return BackendMisconfigured(f"{where}: type {kind!r} is not in this version, {remedy}")
+            return BackendMisconfigured(
+                f"{where}: type {kind!r} is not in this version, it comes with a later one; "
+                f"this one has {', '.join(catalog)}"
+            )
         return BackendMisconfigured(f"{where}: unknown type {kind!r}{suggest(kind, {*catalog, *later})}")
+
+
+def _types() -> dict[str, Iterable[str]]:
+    """What `type` may be in a section of the settings file."""
+    models = dict.fromkeys(("vlms", "planners", "verifiers"), planners.PLANNERS)
+    return {"generators": generators.GENERATORS, **models}
 
 
 def _roles(chosen: Mapping[str, Chosen]) -> dict[str, Chosen]:

@@ -149,7 +149,8 @@ class _Run:
             return Ending("failed", str(error), trajectory=self._trajectory())
 
     def _run(self) -> Ending:
-        watched = WatchedJournal(RepairingJournal(self.journal, self.artifacts), self.watcher)
+        repairing = RepairingJournal(self.journal, self.artifacts, FrameReader(self.artifacts))
+        watched = WatchedJournal(repairing, self.watcher)
         try:
             outcome = run(self.job.task, self.job.policy, self.ports, watched)
         except BackendFailed as failure:

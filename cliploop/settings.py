@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -102,8 +103,15 @@ def suggest(wrong: str, known: Iterable[str]) -> str:
     return f"{meant} known: {', '.join(names)}" if names else "; none is known"
 
 
-def read(config: Path | None, environ: Mapping[str, str], folder: Path) -> Settings:
+def read(
+    config: Path | None,
+    environ: Mapping[str, str],
+    folder: Path,
+    types: Mapping[str, Iterable[str]] = MappingProxyType({}),
+) -> Settings:
     """Read file and environment. `config` is what `--config` says; `folder` is where a file is looked for.
+
+    `types` are the catalog entries of a section, for a message.
 
     Raises SettingsUnusable for a named file that is missing, bad TOML, unknown keys and wrong types.
     """
@@ -124,7 +132,10 @@ def read(config: Path | None, environ: Mapping[str, str], folder: Path) -> Setti
             name: _validated(Choices, body, f"{origin}: [presets.{name}]", strict=not _named(variables, name))
             for name, body in _tables(table, "presets", origin)
         },
-        **{section: _backends(table, section, origin) for section in BACKEND_SECTIONS},
+        **{
+            section: _backends(table, section, origin, sorted(types.get(section, ())))
+            for section in BACKEND_SECTIONS
+        },
         variables=variables,
     )
 
@@ -173,7 +184,7 @@ def _tables(table: Mapping[str, Any], section: str, origin: str) -> list[tuple[s
     return list(bodies.items())
 
 
-def _backends(table: Mapping[str, Any], section: str, origin: str) -> dict[str, Backend]:
+def _backends(table: Mapping[str, Any], section: str, origin: str, types: Sequence[str]) -> dict[str, Backend]:
     backends = {
         name: _validated(Backend, body, f"{origin}: [{section}.{name}]", strict=True)
         for name, body in _tables(table, section, origin)
@@ -185,9 +196,14 @@ def _backends(table: Mapping[str, Any], section: str, origin: str) -> dict[str, 
         if backend.type is None and (section in ("generators", "vlms") or backend.vlm is None):
             remedy = "" if section in ("generators", "vlms") else ", or vlm = the name of an entry of [vlms]"
             raise SettingsUnusable(
-                f"{origin}: [{section}.{name}] has no type; add type = a catalog entry{remedy}"
+                f"{origin}: [{section}.{name}] has no type; add type = {_one_of(types)}{remedy}"
             )
     return backends
+
+
+def _one_of(types: Sequence[str]) -> str:
+    known = ", ".join(f'"{name}"' for name in types)
+    return f"one of {known} (this version knows no others)" if types else "a catalog entry"
 
 
 def _overrides(

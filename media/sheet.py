@@ -6,6 +6,7 @@ Equal trajectories give equal bytes: measured times (wall and GPU seconds) never
 from __future__ import annotations
 
 import io
+import math
 
 from PIL import Image
 
@@ -29,9 +30,12 @@ from media.sheet_parts import (
     thumbnail,
 )
 from media.sheet_steps import DENSE, ROOMY, step_card
-from orchestrator.records import ArtifactKey, Trajectory
+from orchestrator.records import ArtifactKey, Attempt, Trajectory
 
 _HEAD_PICTURE_PX = 220
+_BETWEEN_PX = 20
+_COLUMN_PX = 4000  # from here on the steps stand in several columns: a picture that still fits a screen
+_COLUMNS_MAX = 4
 _PNG_LEVEL = 4
 _MANY_ATTEMPTS = 24  # from here on smaller frames and one line of reason: the file stays readable and small
 
@@ -43,20 +47,46 @@ def contact_sheet(trajectory: Trajectory, reader: FrameReader) -> bytes:
     """
     steps = [*([trajectory.gate] if trajectory.gate else []), *trajectory.steps]
     look = DENSE if sum(len(step.attempts) for step in steps) > _MANY_ATTEMPTS else ROOMY
-    blocks = [_header(trajectory, reader)]
-    blocks += [
-        step_card(step, step is trajectory.gate, trajectory.policy.max_attempts, reader, look) for step in steps
-    ]
-    blocks.append(_footer(trajectory))
-    height = 2 * MARGIN_PX + sum(block.height for block in blocks) + 20 * (len(blocks) - 1)
+    raw, most = _is_single_shot(trajectory), trajectory.policy.max_attempts
+    cards = [step_card(step, raw or step is trajectory.gate, most, reader, look) for step in steps]
+    blocks = [_header(trajectory, reader), *cards, _footer(trajectory)]
+    columns = [_drawn(column) for column in _in_columns(blocks)]
+    sheet = Image.new("RGB", (WIDTH_PX * len(columns), max(column.height for column in columns)), PAPER)
+    for place, column in enumerate(columns):
+        sheet.paste(column, (WIDTH_PX * place, 0))
+    buffer = io.BytesIO()
+    sheet.save(buffer, "PNG", compress_level=_PNG_LEVEL)
+    return buffer.getvalue()
+
+
+def _in_columns(blocks: list[Block]) -> list[list[Block]]:
+    """In reading order, from column to column, so that none is much higher than `_COLUMN_PX`."""
+    total = sum(block.height + _BETWEEN_PX for block in blocks)
+    share = total / min(_COLUMNS_MAX, math.ceil(total / _COLUMN_PX))
+    columns: list[list[Block]] = [[]]
+    filled = 0.0
+    for block in blocks:
+        taken = block.height + _BETWEEN_PX
+        if columns[-1] and filled + taken / 2 > share * len(columns):
+            columns.append([])
+        columns[-1].append(block)
+        filled += taken
+    return columns
+
+
+def _drawn(blocks: list[Block]) -> Image.Image:
+    height = 2 * MARGIN_PX + sum(block.height for block in blocks) + _BETWEEN_PX * (len(blocks) - 1)
     pen = Pen(Image.new("RGB", (WIDTH_PX, height), PAPER))
     y = MARGIN_PX
     for block in blocks:
         block.draw(pen, y)
-        y += block.height + 20
-    buffer = io.BytesIO()
-    pen.image.save(buffer, "PNG", compress_level=_PNG_LEVEL)
-    return buffer.getvalue()
+        y += block.height + _BETWEEN_PX
+    return pen.image
+
+
+def _is_single_shot(trajectory: Trajectory) -> bool:
+    """Whether the raw task was rendered once, with nothing planned or judged."""
+    return trajectory.policy.strategy == "pass@1"
 
 
 # --- header and footer --------------------------------------------------------------------------------------
@@ -113,20 +143,28 @@ def _outcome_reason(trajectory: Trajectory) -> str:
     said = [trajectory.outcome.reason if trajectory.outcome else ""]
     if trajectory.assessment and trajectory.assessment.reason not in said[0]:
         said.append(trajectory.assessment.reason)
-    if trajectory.outcome and trajectory.outcome.best_effort:
+    if _is_single_shot(trajectory) and _attempts(trajectory):
+        said.append("Nothing was planned, and the clip was not judged.")
+    elif trajectory.outcome and trajectory.outcome.best_effort:
         said.append("Some of the footage was never accepted.")
     return " ".join(sentence(part) for part in said if part)
 
 
 def _tally(trajectory: Trajectory) -> str:
-    steps = [*([trajectory.gate] if trajectory.gate else []), *trajectory.steps]
-    attempts = [attempt for step in steps for attempt in step.attempts]
+    attempts = _attempts(trajectory)
     rejected = sum(1 for attempt in attempts if attempt.verdict and attempt.verdict.decision == "reject")
     parts = [count(len(trajectory.steps), "step"), count(len(attempts), "attempt"), f"{rejected} rejected"]
+    if _is_single_shot(trajectory):
+        parts = ["single shot", "not judged"]
     if trajectory.outcome and trajectory.outcome.video:
         video = trajectory.outcome.video
         parts.append(f"video of {video.seconds:.2f} s, {count(video.num_frames, 'frame')}, {video.size}")
     return "  ·  ".join(parts)
+
+
+def _attempts(trajectory: Trajectory) -> list[Attempt]:
+    steps = [*([trajectory.gate] if trajectory.gate else []), *trajectory.steps]
+    return [attempt for step in steps for attempt in step.attempts]
 
 
 def _footer(trajectory: Trajectory) -> Block:
@@ -136,11 +174,13 @@ def _footer(trajectory: Trajectory) -> Block:
         used.append(count(spend.vlm_tokens, "token"))
     if spend.usd:
         used.append(f"${spend.usd:.3f}")
+    asked = [f"planner {policy.planner}", f"verifier {policy.verifier}"]
+    if _is_single_shot(trajectory):
+        asked = [f"assessor {policy.assessor}"]
     how = [
         f"strategy {policy.strategy}",
         f"generator {policy.generator}",
-        f"planner {policy.planner}",
-        f"verifier {policy.verifier}",
+        *asked,
         f"seed {policy.seed}",
         f"canvas {policy.canvas.size}",
     ]

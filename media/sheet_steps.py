@@ -41,7 +41,7 @@ _STATUS: dict[str, tuple[str, Colour]] = {
     "best_effort": ("BEST EFFORT", AMBER),
     "empty": ("NOTHING KEPT", GREY),
     "split": ("SPLIT INTO SMALLER STEPS", BLUE),
-    "unverified": ("NOT VERIFIED", GREY),
+    "unverified": ("NOT JUDGED", GREY),
     "running": ("UNDER WAY", BLUE),
 }
 
@@ -54,11 +54,12 @@ _ROUTES = {
 
 @dataclass(frozen=True)
 class Look:
-    """How large frames are shown, and how many of an attempt."""
+    """How large frames are shown, how many of an attempt, and how many lines a text may have."""
 
     frames: int
     frame_px: int
     text_lines: int
+    plan_lines: int
 
     @property
     def cell(self) -> int:
@@ -66,12 +67,16 @@ class Look:
         return (space - (self.frames - 1) * GAP_PX) // self.frames
 
 
-ROOMY, DENSE = Look(frames=6, frame_px=176, text_lines=3), Look(frames=6, frame_px=84, text_lines=1)
+ROOMY = Look(frames=6, frame_px=176, text_lines=3, plan_lines=9)
+DENSE = Look(frames=6, frame_px=84, text_lines=1, plan_lines=3)
 
 
-def step_card(step: Step, is_gate: bool, max_attempts: int, reader: FrameReader, look: Look) -> Block:
-    """The card of one step; the router's word stands where it was spoken, after `max_attempts` attempts."""
-    plan = _plan_block(step, is_gate, look)
+def step_card(step: Step, is_shot: bool, max_attempts: int, reader: FrameReader, look: Look) -> Block:
+    """The card of one step, or of a single shot of the task.
+
+    The router's word stands where it was spoken, after `max_attempts` attempts.
+    """
+    plan = _plan_block(step, is_shot, look)
     rows = [_attempt_block(step, position, reader, look) for position in range(len(step.attempts))]
     if step.route is not None:
         rows.insert(max_attempts, _route_block(step.route, look))
@@ -97,15 +102,15 @@ def _rows_left() -> int:
     return MARGIN_PX + PADDING_PX + _PLAN_PX
 
 
-def _plan_block(step: Step, is_gate: bool, look: Look) -> Block:
+def _plan_block(step: Step, is_shot: bool, look: Look) -> Block:
     room = _PLAN_PX - 36
-    instruction = wrap(step.plan.instruction, font(20, "Semibold"), room, 3 + 2 * look.text_lines)
-    target = wrap(step.plan.target_state, font(17), room, 1 + look.text_lines)
+    instruction = wrap(step.plan.instruction, font(20, "Semibold"), room, look.plan_lines)
+    target = wrap(step.plan.target_state, font(17), room, (1 + look.plan_lines) // 2)
     height = 40 + 34 + 26 * len(instruction) + (34 + 22 * len(target) if target else 0)
 
     def draw(pen: Pen, top: int) -> None:
         x = MARGIN_PX + PADDING_PX
-        pen.text((x, top - 6), "One shot" if is_gate else f"Step {step.index}", font(32, "Bold"), INK)
+        pen.text((x, top - 6), "Single shot" if is_shot else f"Step {step.index}", font(32, "Bold"), INK)
         pen.chip((x, top + 38), *_STATUS[step.status], solid=False)
         y = pen.lines((x, top + 78), instruction, font(20, "Semibold"), 26)
         if target:
@@ -150,7 +155,7 @@ def _verdict_chip(attempt: Attempt) -> tuple[str, Colour]:
     if attempt.failed is not None or (attempt.clip is None and verdict is None):
         return ("FAILED" if attempt.failed is not None else "UNDER WAY"), GREY
     if verdict is None:
-        return "NOT VERIFIED", GREY
+        return "NOT JUDGED", GREY
     kind = f": {verdict.failure.replace('_', ' ')}" if verdict.failure else ""
     if verdict.decision == "accept":
         return ("ACCEPTED" if verdict.progress == "complete" else f"ACCEPTED, {verdict.progress}"), GREEN
@@ -170,7 +175,8 @@ def _reason(attempt: Attempt) -> str:
 def _remarks(attempt: Attempt) -> Iterator[tuple[str, Colour, str]]:
     """What the quick checks noticed, and the suggestion that the next attempt is given."""
     if attempt.check is not None and attempt.check.notes:
-        yield "noticed", AMBER, "; ".join(attempt.check.notes)
+        accepted = attempt.verdict is not None and attempt.verdict.decision == "accept"
+        yield "noticed", FAINT if accepted else AMBER, "; ".join(attempt.check.notes)
     if attempt.verdict is not None and attempt.verdict.suggestion:
         yield "advice", BLUE, attempt.verdict.suggestion
 
@@ -239,7 +245,7 @@ def _kept_until(step: Step, position: int, footage: Footage) -> int | None:
         return None
     if (following := _kept_by_next(step, position)) is not None:
         return following.num_frames - 1
-    if step.chosen_attempt == attempt.index and step.status == "best_effort":
+    if step.chosen_attempt == attempt.index and step.status in ("best_effort", "unverified"):
         return step.footage.num_frames - 1
     return -1
 

@@ -9,10 +9,11 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from cliploop.commands.boundary import guarded
+from cliploop.exports import TRAJECTORY
 from cliploop.folder import JobFolder
 from cliploop.narrate import one_line, trajectory_lines
 from cliploop.terminal import EXIT_COMPLETED, Terminal
-from orchestrator.errors import JobNotFound
+from orchestrator.errors import BackendMisconfigured, JobNotFound, JobWaiting
 from orchestrator.ports import Ports
 from orchestrator.records import Policy, Task, Trajectory
 from orchestrator.trajectory import trajectory_of
@@ -30,7 +31,7 @@ def show_command(job: str, terminal: Terminal) -> int:
 
 def _show(job: str, terminal: Terminal) -> int:
     folder = find(job)
-    trajectory, state = read_trajectory(folder)
+    trajectory, state = _told(folder, terminal)
     reason = f" ({state.reason or state.outcome})" if state.reason or state.outcome else ""
     terminal.say(f"Job {trajectory.id} in {one_line(str(folder.path))}: {state.state}{reason}")
     terminal.say(f"Task: {one_line(trajectory.task.prompt)}")
@@ -42,6 +43,26 @@ def _show(job: str, terminal: Terminal) -> int:
         {"ok": True, "exit_code": 0, "state": state.state, "trajectory": trajectory.model_dump(mode="json")}
     )
     return EXIT_COMPLETED
+
+
+def _told(folder: JobFolder, terminal: Terminal) -> tuple[Trajectory, JobState]:
+    """From the journal; from what a finished run wrote, and a word about it, where the journal is damaged."""
+    try:
+        return read_trajectory(folder)
+    except (BackendMisconfigured, JobWaiting) as error:
+        written = _written(folder)
+        if written is None:
+            raise
+        terminal.err.write(f"cliploop: {one_line(str(error))}; shown from {folder.path / TRAJECTORY} instead")
+        outcome = written.outcome.kind if written.outcome else None
+        return written, JobState("succeeded" if outcome else "failed", outcome=outcome)
+
+
+def _written(folder: JobFolder) -> Trajectory | None:
+    try:
+        return Trajectory.model_validate_json((folder.path / TRAJECTORY).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def find(job: str) -> JobFolder:

@@ -13,19 +13,23 @@ from cliploop.commands.samples import named_sample, named_world
 from cliploop.terminal import EXIT_COMPLETED, EXIT_FAILED, Terminal, one_line
 from media.pictures import encode_png
 from orchestrator.errors import TaskRejected
-from worlds.catalog import WORLDS
+from worlds.catalog import DESCRIPTIONS, WORLDS
 from worlds.sampling import Sample
 from worlds.world import Difficulty
 
 
 def list_command(terminal: Terminal) -> int:
-    """Every world with an example of its task."""
+    """Every world in a line; with `--json` an example of its task too."""
 
     def body() -> int:
-        listed = [{"name": name, "example": named_sample(name, "easy", 0).prompt} for name in WORLDS]
-        for world in listed:
-            first = one_line(world["example"]).split(". ")[0].rstrip(".")
-            terminal.say(f"{world['name']:16} {first}.")
+        for name in WORLDS:
+            terminal.say(f"{name:16} {DESCRIPTIONS[name]}", hang=17)
+        if not terminal.json:
+            return EXIT_COMPLETED
+        listed = [
+            {"name": name, "description": DESCRIPTIONS[name], "example": named_sample(name, "easy", 0).prompt}
+            for name in WORLDS
+        ]
         terminal.result({"ok": True, "exit_code": 0, "worlds": listed})
         return EXIT_COMPLETED
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from media.lettering import Font
 from media.pictures import Frame, to_array
 from media.sheet import contact_sheet
-from media.sheet_parts import AMBER, BLUE, GREEN, GREY, RED, WIDTH_PX, Colour
+from media.sheet_parts import AMBER, BLUE, GREEN, GREY, RED, WIDTH_PX, Colour, Pen
 from media.sheet_steps import picks
 from orchestrator.records import Check, Drift, Outcome, Route, Step, Trajectory, Video
 from tests.media.made import Studio, dot_moves, drawing, trajectory
@@ -65,13 +66,52 @@ def test_what_was_decided_changes_the_sheet(studio: Studio, story: Trajectory) -
         assert contact_sheet(story.model_copy(update=change), studio.reader) != sheet
 
 
-def test_what_quick_checks_noticed_is_shown(studio: Studio, story: Trajectory) -> None:
+def test_what_quick_checks_noticed_is_shown_and_alarms_only_where_the_clip_is_not_accepted(
+    studio: Studio, story: Trajectory
+) -> None:
     step = story.steps[0]
     calm = Drift(saturation=1, brightness=1, sharpness=1, colour_levels=0)
-    noticed = step.attempts[1].model_copy(update={"check": Check(notes=("frame 9 flashes",), drift=calm)})
-    steps = (step.model_copy(update={"attempts": (noticed,)}),)
-    done = {"outcome": Outcome(kind="completed", reason="Done."), "steps": steps}
-    assert has(drawn(story.model_copy(update=done), studio), AMBER)
+    check = Check(notes=("frame 9 flashes",), drift=calm)
+    done = Outcome(kind="completed", reason="Done.")
+
+    def sheet(accepted: bool, check: Check | None) -> Frame:
+        attempt = step.attempts[1 if accepted else 0].model_copy(update={"check": check})
+        steps = (step.model_copy(update={"attempts": (attempt,)}),)
+        return drawn(story.model_copy(update={"outcome": done, "steps": steps}), studio)
+
+    assert has(sheet(False, check), AMBER)
+    assert not has(sheet(True, check), AMBER)
+    assert sheet(True, check).shape[0] > sheet(True, None).shape[0]
+
+
+def test_a_single_shot_is_told_as_one(studio: Studio, story: Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = story.steps[0]
+    shot = step.attempts[0].model_copy(update={"verdict": None})
+    step = step.model_copy(update={"attempts": (shot,), "status": "unverified"})
+    policy = story.policy.model_copy(update={"strategy": "pass@1"})
+    done = Outcome(kind="completed", reason="It is there.", best_effort=True)
+    told = story.model_copy(update={"policy": policy, "steps": (step,), "gate": None, "outcome": done})
+    words = texts(told, studio, monkeypatch)
+    assert {"Single shot", "NOT JUDGED", "single shot  ·  not judged"} <= set(words)
+    said = " ".join(words)
+    assert "the clip was not judged" in said
+    for wrong in ("Step 1", "rejected", "accepted", "verifier", "planner", "NOT VERIFIED"):
+        assert wrong not in said
+
+
+def texts(story: Trajectory, studio: Studio, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that the sheet draws."""
+    said: list[str] = []
+    draw = Pen.text
+
+    def heard(pen: Pen, xy: tuple[int, int], text: str, face: Font, colour: Colour = (0, 0, 0)) -> int:
+        said.append(text)
+        return draw(pen, xy, text, face, colour)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Pen, "text", heard)
+        contact_sheet(story, studio.reader)
+    return said
 
 
 def test_the_router_s_word_stands_between_the_attempts(studio: Studio, story: Trajectory) -> None:
@@ -145,11 +185,14 @@ def test_hostile_texts_neither_break_nor_blow_up_the_sheet(studio: Studio, story
 
 
 def test_a_long_job_stays_a_reasonable_file(studio: Studio, story: Trajectory) -> None:
-    steps = tuple(story.steps[i % 2].model_copy(update={"index": i + 1}) for i in range(40))
-    sheet = contact_sheet(story.model_copy(update={"steps": steps}), studio.reader)
-    assert len(sheet) < 4_000_000
-    with Image.open(io.BytesIO(sheet)) as image:
-        assert image.height < 20_000
+    for num_steps in (12, 30, 40, 80):
+        steps = tuple(story.steps[i % 2].model_copy(update={"index": i + 1}) for i in range(num_steps))
+        sheet = contact_sheet(story.model_copy(update={"steps": steps}), studio.reader)
+        assert len(sheet) < 4_000_000
+        with Image.open(io.BytesIO(sheet)) as image:
+            assert image.height < 3 * image.width  # as a sheet of paper, not as a till roll
+            assert image.height < 12_000
+            assert image.width % WIDTH_PX == 0
 
 
 def test_the_video_s_figures_are_shown_when_there_is_one(studio: Studio, story: Trajectory) -> None:

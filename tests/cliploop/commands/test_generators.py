@@ -24,7 +24,7 @@ def test_the_built_in_and_the_configured_are_listed(capsys: pytest.CaptureFixtur
     assert {"simulated", "simulated-perfect", "simulated-veo", "simulated-cosmos", "mine", "big"} == set(listed)
     assert listed["mine"]["usable"] is True
     assert listed["big"]["usable"] is False
-    assert "cliploop[wan]" in listed["big"]["detail"]
+    assert "type 'wan' is not in this version, it comes with a later one" in listed["big"]["detail"]
     assert "mine" in command(capsys, "generators", "list").out
 
 
