@@ -9,16 +9,18 @@ from worlds.hanoi_rules import PEGS, Move, Towers
 SIDES = ("left", "middle", "right")
 WORDINGS = (
     "Tower of Hanoi with {count} discs on three pegs A, B and C, from left to right. Bring all discs to peg "
-    "{goal}. Move one disc at a time, only the topmost of a peg, and never lay a larger disc on a smaller one. "
-    "Use {moves}. The camera stays fixed.",
+    "{goal}. Disc 1 is the smallest. Move one disc at a time, only the topmost of a peg, and never lay a larger "
+    "disc on a smaller one. Use {moves}. The camera stays fixed.",
     "Solve this Tower of Hanoi: every disc must end on peg {goal} (the {side} one). Disc 1 is the smallest. A "
     "disc is lifted off its peg, carried across and lowered; larger discs never rest on smaller ones. The fewest "
     "moves are {number}.",
-    "The picture shows three pegs, called A, B, C, and {count} discs. Stack them all on the {side} peg in "
-    "{moves}, one disc after another, a smaller disc always above a larger one. Static view, no cuts.",
+    "The picture shows three pegs, called A, B, C, and {count} discs; disc 1 is the smallest. Stack them all on "
+    "the {side} peg in {moves}, one disc after another, a smaller disc always above a larger one. Static view, "
+    "no cuts.",
 )
 ACTION = re.compile(
-    r"(?:^|(?<=[.!?\n]))\s*(?:then\s+)?disc\s+(\d{1,2})\s+moves\s+from\s+peg\s+([ABC])\s+to\s+peg\s+([ABC])\.",
+    r"(?:^|(?<=[.!?\n]))\s*(?:then\s+)?disc\s+(\d{1,2})(?:\s+\((?:disc\s+1\s+is\s+)?the\s+smallest\))?"
+    r"\s+moves\s+from\s+peg\s+([ABC])\s+to\s+peg\s+([ABC])\.",
     re.IGNORECASE,
 )
 _PEG = r"(?:peg|rod|pole|tower|post|needle|stick)"
@@ -56,9 +58,10 @@ def states_task(prompt: str) -> bool:
 
 
 def sentence(move: Move, first: bool) -> str:
-    """One move."""
+    """One move; the first one says how discs are counted."""
     begin = "Disc" if first else "Then disc"
-    return f"{begin} {move.disc} moves from peg {PEGS[move.source]} to peg {PEGS[move.target]}."
+    counted = "" if not first else " (the smallest)" if move.disc == 1 else " (disc 1 is the smallest)"
+    return f"{begin} {move.disc}{counted} moves from peg {PEGS[move.source]} to peg {PEGS[move.target]}."
 
 
 def moves_in(text: str) -> list[Move]:

@@ -253,3 +253,16 @@ def test_a_task_prompt_is_no_action_and_the_target_says_what_moved(world: World)
             world.target(state, plan[:1], scene.legend) != world.target(state, plan, scene.legend)
             or len(plan) == 1
         )
+
+
+def test_prompts_and_plans_of_towers_say_that_disc_1_is_the_smallest() -> None:
+    world: Any = hanoi.WORLD
+    for seed in range(12):
+        state = world.sample(np.random.default_rng(seed), "medium")
+        assert "disc 1 is the smallest" in world.prompt(state, seed).lower()
+        plan = world.oracle_plan(state)
+        for count in range(1, len(plan) + 1):
+            told = world.describe(plan[-count:], None)
+            assert told.count("smallest") == 1
+            assert world.parse(told) == plan[-count:]
+    assert world.parse("Disc 2 moves from peg A to peg B.") == [hanoi.Move(2, 0, 1)]
