@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from worlds import circles_words, regions
+from worlds import channels, circles_words, regions
 from worlds.circles_rules import FULL, UNIT, Circles, Legend, Point, piece, position, row, slot_of
 from worlds.circles_spots import Spot, background_of, spots
 from worlds.legend import NAMES
@@ -117,6 +117,11 @@ class CirclesScene:
             self._cut(self.reference, spot, self.start.configuration[piece(rank)]) for rank, spot in self._ranked
         ]
 
+    @cached_property
+    def rim(self) -> Floats:
+        """The background's colour at the reference's rim."""
+        return _border(self.reference)
+
     @property
     def _ranked(self) -> list[tuple[int, Spot]]:
         return list(enumerate(self.circles, start=1))
@@ -130,7 +135,7 @@ class CirclesScene:
         if frame.shape != self.reference.shape or frame.dtype != np.uint8:
             return None
         background = _border(frame)
-        tint = background - _border(self.reference)
+        tint = background - self.rim
         if np.abs(tint).max() > KNOWN:
             return None
         factor = max(1, -(-max(frame.shape[:2]) // WORK_SIDE))
@@ -289,7 +294,7 @@ class CirclesScene:
 def _border(frame: Frame) -> Floats:
     """The background's colour at the picture's rim."""
     rim = np.concatenate([frame[0], frame[-1], frame[:, 0], frame[:, -1]])
-    return np.median(rim, axis=0)
+    return channels.median(rim)
 
 
 def _ring(angles: Floats, radius: float) -> Floats:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from worlds import regions
+from worlds import channels, regions
 from worlds.world import Frame, Mask
 
 Floats = npt.NDArray[np.float64]
@@ -36,8 +37,8 @@ def background_of(frame: Frame) -> Floats | None:
     keys = coarse @ np.array([256, 16, 1])
     counts = np.bincount(keys, minlength=4096)
     members = frame[::2, ::2].reshape(-1, 3)[keys == int(np.argmax(counts))]
-    colour = np.median(members, axis=0)
-    near = np.abs(frame[::2, ::2].astype(np.int16) - colour).max(axis=2) < APART
+    colour = channels.median(members)
+    near = ~channels.differs(frame[::2, ::2], colour, APART - 0.5)
     return colour if near.mean() > 0.4 else None
 
 
@@ -57,7 +58,7 @@ def spots(
     small = (
         np.asarray(Image.fromarray(frame).reduce(shrink)) if strict and shrink > 1 else frame[::shrink, ::shrink]
     )
-    differs = np.abs(small.astype(np.int16) - background).max(axis=2) > APART
+    differs = channels.differs(small, background, APART)
     labels, areas = regions.only(*regions.label(differs), 12)
     if len(areas) > 40:
         return None
@@ -86,7 +87,13 @@ def _is_at(spot: Spot, rough: tuple[float, float, float], shrink: int) -> bool:
 
 def _alone(mask: Mask, *, strict: bool) -> tuple[float, float, float] | None:
     """(y, x, radius) of a region that is one disc, in its box."""
-    height, width = mask.shape
+    return _disc(mask.tobytes(), *mask.shape, strict)
+
+
+@lru_cache(maxsize=256)
+def _disc(pixels: bytes, height: int, width: int, strict: bool) -> tuple[float, float, float] | None:
+    """A disc that rests, or has moved by whole pixels, has been measured before."""
+    mask = np.frombuffer(pixels, np.bool_).reshape(height, width)
     solid = regions.filled(mask)
     fill = float(solid.sum()) / (math.pi / 4 * height * width)
     side = max(height, width)
@@ -103,14 +110,14 @@ def refine(
     y, x, radius = (value * shrink for value in rough)
     reach = radius + 2 * shrink + 2
     top, left = max(0, int(y - reach)), max(0, int(x - reach))
-    crop = frame[top : int(y + reach) + 1, left : int(x + reach) + 1].astype(np.float64)
-    rows, cols = np.mgrid[0 : crop.shape[0], 0 : crop.shape[1]]
+    crop = frame[top : int(y + reach) + 1, left : int(x + reach) + 1]
+    rows, cols = np.ogrid[0 : crop.shape[0], 0 : crop.shape[1]]
     away = np.hypot(rows + 0.5 + top - y, cols + 0.5 + left - x)
     core = crop[away < max(1.0, 0.55 * radius)]
-    colour = np.median(core, axis=0) if core.size else background
+    colour = channels.median(core) if core.size else background
     if not whole:
         return Spot(y, x, radius, colour, 0.8)
-    differs = np.abs(crop - background).max(axis=2)
+    differs = channels.largest(np.abs(crop - background))
     rim = differs[(away < radius - 0.3 * shrink) & (away > radius - max(1.5, 1.2 * shrink))]
     edge = float(np.median(rim)) if rim.size else APART * 2.0
     alpha = np.clip(differs / max(edge, 1.0), 0, 1)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from worlds import regions
+from worlds import channels, regions
 from worlds.world import Frame, Mask
 
 Floats = npt.NDArray[np.float32]
@@ -65,13 +65,13 @@ def _distance_from_face(tile: Frame) -> Floats:
     """(h, w) Euclidean colour distance from the tile's own (possibly graded) colour."""
     pixels = tile.astype(np.float32)
     height, width = pixels.shape[:2]
-    face = np.median(pixels.reshape(-1, 3), axis=0)
+    face = channels.median(tile).astype(np.float32)
     rows, cols = np.mgrid[0:height, 0:width].astype(np.float32)
     design = np.stack([rows.ravel() / height, cols.ravel() / width, np.ones(rows.size, np.float32)], axis=1)
     flat = pixels.reshape(-1, 3)
     plane = np.broadcast_to(face, flat.shape)
     for tolerance in (40.0, 14.0):
-        near = np.abs(flat - plane).max(axis=1) < tolerance
+        near = channels.largest(np.abs(flat - plane)) < tolerance
         if near.sum() < max(12, 0.3 * near.size):
             break
         weights, *_ = np.linalg.lstsq(design[near], flat[near], rcond=None)

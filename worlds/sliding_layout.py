@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from worlds import regions
+from worlds import channels, regions
 from worlds.tiling import Face, Tiling
 from worlds.world import Frame, Mask, Position
 
@@ -142,9 +142,8 @@ def _floor(
 def _border(tiles: Frame, floor: Frame, reach: tuple[int, int]) -> tuple[int, int, int, int]:
     """How far (up, down, left, right) beyond its face a tile differs from the floor and its colour."""
     height, width = floor.shape[:2]
-    colour = np.median(floor[height // 4 : 3 * height // 4, width // 4 : 3 * width // 4].reshape(-1, 3), axis=0)
-    differs = np.abs(tiles.astype(np.int16) - floor.astype(np.int16)).max(axis=3) > DIFFERS
-    differs &= np.abs(tiles.astype(np.int16) - colour).max(axis=3) > DIFFERS
+    colour = channels.median(floor[height // 4 : 3 * height // 4, width // 4 : 3 * width // 4])
+    differs = _differs(tiles, floor) & channels.differs(tiles, colour, DIFFERS)
     share = differs.mean(axis=0)
     rows = share[:, width // 4 : max(width // 4 + 1, 3 * width // 4)].mean(axis=1) > 0.5
     cols = share[height // 4 : max(height // 4 + 1, 3 * height // 4)].mean(axis=0) > 0.5
@@ -153,13 +152,17 @@ def _border(tiles: Frame, floor: Frame, reach: tuple[int, int]) -> tuple[int, in
     return up, down, left, right
 
 
+def _differs(tiles: Frame, floor: Frame) -> Mask:
+    return channels.largest(np.maximum(tiles, floor) - np.minimum(tiles, floor)) > DIFFERS
+
+
 def _run(flags: npt.NDArray[np.bool_]) -> int:
     return int(np.argmin(flags)) if flags.size and not flags.all() else int(flags.size)
 
 
 def _footprint(tiles: Frame, floor: Frame) -> Mask:
     """Where tiles differ from the floor, holes filled; the whole box where they hardly do."""
-    differs = np.abs(tiles.astype(np.int16) - floor.astype(np.int16)).max(axis=3) > DIFFERS
+    differs = _differs(tiles, floor)
     mask = regions.filled(differs.mean(axis=0) > 0.5)
     if mask.mean() < 0.6:
         return np.ones(floor.shape[:2], np.bool_)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from worlds import digits, regions
+from worlds import channels, digits, regions
 from worlds.sliding_layout import lay_out
 from worlds.sliding_rules import RESTING, Board, ordered, piece
 from worlds.sliding_scene import SlidingScene
@@ -127,9 +127,8 @@ def _refined(frame: Frame, face: Face) -> Face:
     """The face's box at full resolution: the rows and columns around it that mostly have its colour."""
     slack = max(2, round(0.03 * max(face.height, face.width)))
     top, left = max(0, round(face.top) - slack), max(0, round(face.left) - slack)
-    crop = frame[top : round(face.bottom) + slack, left : round(face.right) + slack].astype(np.int16)
-    colour = np.median(_inside(frame, face).reshape(-1, 3), axis=0)
-    same = np.abs(crop - colour).max(axis=2) < 14
+    crop = frame[top : round(face.bottom) + slack, left : round(face.right) + slack]
+    same = ~channels.differs(crop, channels.median(_inside(frame, face)), 13.5)
     rows, cols = np.flatnonzero(same.mean(axis=1) > 0.45), np.flatnonzero(same.mean(axis=0) > 0.45)
     if rows.size < 5 or cols.size < 5:
         return face
