@@ -69,12 +69,12 @@ def find(job: str) -> JobFolder:
     """The folder that `job` names: a path, a file in it, or an id under out/. Raises JobNotFound."""
     path = Path(job)
     for candidate in (path, path.parent):
-        if job and (folder := JobFolder(candidate)).database.is_file():
+        if job and _holds_a_job(folder := JobFolder(candidate)):
             return folder
     found = (
         [each for each in OUTPUTS.glob("*") if each.name.split("-")[-1].startswith(job)] if len(job) >= 4 else []
     )
-    folders = [folder for folder in map(JobFolder, found) if folder.database.is_file()]
+    folders = [folder for folder in map(JobFolder, found) if _holds_a_job(folder)]
     if len(folders) == 1:
         return folders[0]
     shown = one_line(job)
@@ -84,8 +84,14 @@ def find(job: str) -> JobFolder:
     raise JobNotFound(f"no job {shown}: give an output folder of cliploop run, or the id of one under {OUTPUTS}/")
 
 
+def _holds_a_job(folder: JobFolder) -> bool:
+    return folder.database.is_file() or (folder.memory.is_dir() and (folder.path / TRAJECTORY).is_file())
+
+
 def read_trajectory(folder: JobFolder) -> tuple[Trajectory, JobState]:
     """The trajectory as the journal tells it now, and the job's state. Runs nothing."""
+    if not folder.database.is_file():
+        raise BackendMisconfigured(f"{folder.database} is not there")
     can_write = os.access(folder.memory, os.W_OK)
     with Database(folder.database, read_only=not can_write) as database:
         jobs = stored_jobs(database)

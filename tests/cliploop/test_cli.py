@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cliploop.commandline import DATA, PICTURE, PROMPT, TASK, child, command
+from worlds.catalog import DESCRIPTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -153,6 +154,11 @@ def test_help_is_quick_and_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.code == 0
     assert "Examples" in said.out
     assert "Exit codes" in said.out
+    groups = ["The task", "The loop", "Backends", "Output"]
+    assert sorted(groups, key=said.out.index) == groups
+    for noise in ("<bool>", "<str>", "<int>", "<path>", "INTEGER", "BOOLEAN"):
+        assert noise not in said.out
+    assert command(capsys, "run", "-h").out == said.out
     assert command(capsys).code == 0
 
 
@@ -166,3 +172,61 @@ def test_help_starts_without_heavy_imports(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_what_is_refused_or_only_estimated_needs_no_sql(tmp_path: Path) -> None:
+    program = f"""
+import sys
+from cliploop.cli import invoke
+code = invoke(["run", "--image", {PICTURE!r}, "--prompt", {PROMPT!r}, "--dry-run"])
+print(code, [name for name in ("sqlalchemy", "media.sheet") if name in sys.modules])
+"""
+    words = [sys.executable, "-c", program]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.splitlines()[-1] == "0 []"
+
+
+def test_worlds_are_described_in_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    said = command(capsys, "worlds", "list")
+    told = dict(line.split(maxsplit=1) for line in said.out.splitlines())
+    assert told == DESCRIPTIONS
+    listed = command(capsys, "worlds", "list", "--json").json["worlds"]
+    assert {each["name"]: each["description"] for each in listed} == DESCRIPTIONS
+    assert all(each["example"] for each in listed)
+
+
+@pytest.mark.parametrize("section", ["vlms", "planners", "verifiers", "generators"])
+def test_an_entry_without_a_type_is_told_the_types_that_there_are(
+    capsys: pytest.CaptureFixture[str], section: str
+) -> None:
+    Path("cliploop.toml").write_text(f"[{section}.mine]\nmodel = 'x'\n")
+    said = command(capsys, "run", *TASK)
+    assert said.code == 2
+    known = "simulated-veo" if section == "generators" else "oracle-gemini"
+    assert f"[{section}.mine] has no type; add type = one of " in said.err
+    assert f'"{known}"' in said.err
+    assert "this version knows no others" in said.err
+
+
+def test_a_long_task_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = Path(PROMPT).read_text().strip()
+    assert len(prompt) > 300
+    assert " ".join(prompt.split()) in command(capsys, "run", *TASK, "--dry-run").out
+
+
+def test_an_interrupt_while_modules_load_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupting:
+        """Stands in the way of an import as Ctrl-C does."""
+
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "cliploop.commands.run":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "cliploop.commands.run", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    said = command(capsys, "run", *TASK)
+    assert (said.code, said.out) == (130, "")
+    assert said.err == "cliploop: interrupted before anything began\n"
+    assert command(capsys, "run", *TASK, "--json").json["exit_code"] == 130

@@ -322,6 +322,43 @@ def test_a_damaged_clip_is_named_with_the_remedy_and_never_shown(tmp_path: Path)
     assert run(tmp_path / "job", fresh=True).state == "succeeded"
 
 
+@pytest.mark.parametrize("damage", [Path.unlink, flip])
+def test_a_last_frame_that_is_gone_or_damaged_is_read_again_from_its_clip(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    ending = run(tmp_path / "job")
+    assert ending.trajectory is not None
+    before, artifacts = exported(tmp_path / "job"), tmp_path / "job" / ".cliploop" / "artifacts"
+    frames = {
+        attempt.clip.last_frame for step in ending.trajectory.steps for attempt in step.attempts if attempt.clip
+    }
+    frames |= {a.kept.last_frame for step in ending.trajectory.steps for a in step.attempts if a.kept}
+    stored = {key: (artifacts / key).read_bytes() for key in frames if key != job().task.picture}
+    assert len(stored) >= 2
+    for key in stored:
+        damage(artifacts / key)
+    (tmp_path / "job" / "contact-sheet.png").unlink()
+    assert run(tmp_path / "job").state == "succeeded"
+    assert exported(tmp_path / "job") == before
+    assert {key: (artifacts / key).read_bytes() for key in stored} == stored
+
+
+def test_an_interrupt_before_the_first_effect_leaves_nothing(tmp_path: Path) -> None:
+    def interrupted(_artifacts: Artifacts) -> Ports:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "a" / "job", interrupted)
+    assert list(tmp_path.iterdir()) == []
+    run(tmp_path / "b")
+    before = exported(tmp_path / "b")
+    (tmp_path / "b" / ".cliploop" / "finished.json").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "b", interrupted)
+    assert run(tmp_path / "b").state == "succeeded"
+    assert exported(tmp_path / "b") == before
+
+
 def test_a_damaged_picture_is_put_again(tmp_path: Path) -> None:
     run(tmp_path / "job")
     picture = tmp_path / "job" / ".cliploop" / "artifacts" / job().task.picture

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cliploop.terminal import Stream, Terminal, one_line, plain
+from cliploop.terminal import Stream, Terminal, called_as, folded, one_line, plain
 
 
 @pytest.mark.parametrize(
@@ -110,3 +112,48 @@ def test_only_a_real_terminal_is_live() -> None:
         assert not live(100)
         assert not live(100, TERM="xterm", NO_COLOR="1")
     os.close(leader)
+
+
+def test_a_line_is_folded_between_words_and_stands_in() -> None:
+    assert folded("  attempt 1: it went left of the wall", 24) == ["  attempt 1: it went", "    left of the wall"]
+    assert folded("label one two three", 12, hang=6) == ["label one", "      two", "      three"]
+    assert folded("short", 40) == ["short"]
+    assert folded("a " + "x" * 50, 10)[-1].strip() == "x" * 50
+
+
+def test_a_narrow_terminal_breaks_no_word_and_a_hint_leaves_its_line() -> None:
+    leader, follower = os.openpty()
+    with os.fdopen(follower, "w") as screen:
+        import fcntl
+        import struct
+        import termios
+
+        fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 40, 0, 0))
+        terminal = Terminal(json=False, out=Stream(screen), err=Stream(None), environ={})
+        terminal.hint("starting")
+        terminal.say("Step 1 (at most 3): The red circle slides along the white squares.")
+        terminal.say("To go on: cliploop run --image maze.png --prompt prompt.txt", whole=True)
+        terminal.hint("x" * 60)
+        shown = os.read(leader, 4096).decode()
+    os.close(leader)
+    assert shown.split("\r\n") == [
+        "starting\r        \rStep 1 (at most 3): The red circle",
+        "  slides along the white squares.",
+        "To go on: cliploop run --image maze.png --prompt prompt.txt",
+        "",
+    ]
+
+
+def test_the_program_is_named_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "cliploop"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert called_as("bin/cliploop", tmp_path) == ["bin/cliploop"]
+    assert called_as(str(program), tmp_path) == ["bin/cliploop"]
+    assert called_as(str(program), tmp_path / "elsewhere") == [str(program)]
+    assert called_as("/usr/bin/pytest", tmp_path) == ["cliploop"]
+    assert called_as("cliploop/cli.py", tmp_path) == [sys.executable, "-m", "cliploop.cli"]
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert called_as(str(program), tmp_path) == ["cliploop"]

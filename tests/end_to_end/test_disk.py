@@ -63,6 +63,26 @@ def test_a_disk_that_fills_up_during_the_run_waits_and_the_same_command_goes_on(
     assert (cwd / "job" / "video.mp4").read_bytes() == (cwd / "other" / "video.mp4").read_bytes()
 
 
+def test_fresh_without_room_for_a_new_job_removes_nothing_of_the_old_one(cwd: Path, scratch: Path) -> None:
+    assert command(*RUN, cwd=cwd, scratch=scratch).code in (0, 3)
+
+    def contents() -> dict[str, bytes]:
+        files = [path for path in (cwd / "job").rglob("*") if path.is_file() and path.suffix != ".lock"]
+        return {str(path): path.read_bytes() for path in files}
+
+    before = contents()
+    words = (*RUN, "--fresh", "--seed", "5")
+    said = command(*words, cwd=cwd, scratch=scratch, limits=Limits(file_bytes=4096))
+    assert said.code == 2, said
+    assert len(said.err.splitlines()) == 1
+    assert "free some space" in said.err
+    assert "--fresh has removed nothing" in said.err
+    assert contents() == before
+    assert command(*words, cwd=cwd, scratch=scratch).code in (0, 3)
+    assert not (cwd / "job" / ".cliploop" / "fresh").exists()
+    assert contents() != before
+
+
 def test_a_small_file_system_that_fills_up_and_gets_room_again(tmp_path: Path, scratch: Path) -> None:
     disk = tmp_path / "disk"
     with small_disk(disk, "4m") as mounted:

@@ -78,6 +78,7 @@ def test_a_folder_that_holds_another_job_is_refused(
     before = digests(Path("job"))
     said = run(capsys, "-o", "job", *words)
     assert said.code == 2
+    assert said.out == ""
     assert says in said.err
     assert "--fresh" in said.err
     assert "another -o" in said.err
@@ -166,6 +167,24 @@ def test_a_trajectory_is_shown_by_folder_and_by_id(capsys: pytest.CaptureFixture
     assert "succeeded (completed)" in by_folder.out
     as_json = command(capsys, "trajectory", "show", ran.json["id"], "--json")
     assert as_json.json["trajectory"] == json.loads((Path(ran.json["folder"]) / "trajectory.json").read_text())
+
+
+@pytest.mark.parametrize("how", ["garbage", "gone"])
+def test_a_job_whose_journal_is_damaged_is_shown_from_its_trajectory(
+    capsys: pytest.CaptureFixture[str], how: str
+) -> None:
+    run(capsys, "-o", "job")
+    whole = command(capsys, "trajectory", "show", "job")
+    journal = Path("job/.cliploop/journal.sqlite")
+    journal.write_bytes(b"garbage" * 2000) if how == "garbage" else journal.unlink()
+    said = command(capsys, "trajectory", "show", "job")
+    assert (said.code, said.out) == (0, whole.out)
+    assert len(said.err.splitlines()) == 1
+    assert "shown from job/trajectory.json instead" in said.err
+    assert journal.exists() == (how == "garbage")
+    assert command(capsys, "trajectory", "show", "job", "--json").json["state"] == "succeeded"
+    Path("job/trajectory.json").unlink()
+    assert command(capsys, "trajectory", "show", "job").code == 2
 
 
 def test_a_budget_of_nothing_is_exhausted_with_exit_3(capsys: pytest.CaptureFixture[str]) -> None:
