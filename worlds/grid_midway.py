@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from worlds.channels import differs
 from worlds.grid import Lattice
 from worlds.grid_kinds import Picture, picture_of
 from worlds.grid_pieces import changed_levels
@@ -39,6 +40,8 @@ def resting(frame: Frame, prompt: str) -> Frame | None:
     regions = [
         (phrase, box) for phrase in (*asked.of("box"), *asked.of("player")) for box in _regions(frame, phrase)
     ]
+    if not regions:
+        return None
     found = [_bared(frame, [box for _, box in regions], width) for width in RIMS_PX]
     seen = [(erased, picture) for erased, picture in found if picture is not None]
     if not seen:
@@ -58,8 +61,7 @@ def _regions(frame: Frame, phrase: Phrase) -> list[Box]:
     colour = _colour(frame, phrase)
     if colour is None:
         return []
-    gap = np.abs(frame.astype(np.int16) - np.array(colour, np.int16)).max(axis=2)
-    found = boxes(*label(gap < ALIKE_LEVELS))
+    found = boxes(*label(~differs(frame, np.array(colour, np.int16), ALIKE_LEVELS - 1)))
     longest = min(frame.shape[:2]) / 2.5
     fitting = [
         b for b in found if min(b[2] - b[0], b[3] - b[1]) >= 5 and max(b[2] - b[0], b[3] - b[1]) <= longest
