@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -30,8 +31,11 @@ RUN = [
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def on_a_terminal(words: list[str], cwd: Path, **environ: str) -> tuple[int, str]:
-    """Run with all three streams on a pseudo-terminal of 100 columns; the exit code and all that it showed."""
+def on_a_terminal(words: list[str], cwd: Path, *, stop_at: str = "", **environ: str) -> tuple[int, str]:
+    """Run with all three streams on a pseudo-terminal of 100 columns; the exit code and all that it showed.
+
+    `stop_at`: what must be there when SIGINT comes.
+    """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
     environment = child_environment(**{"TERM": "xterm-256color", "COLUMNS": "100", **environ})
@@ -41,6 +45,9 @@ def on_a_terminal(words: list[str], cwd: Path, **environ: str) -> tuple[int, str
     try:
         while data := os.read(leader, 65536):
             seen += data
+            if stop_at and stop_at.encode() in seen:
+                process.send_signal(signal.SIGINT)
+                stop_at = ""
     except OSError:  # the other end is closed
         pass
     os.close(leader)
@@ -51,6 +58,7 @@ def test_on_a_terminal_the_view_is_live_and_the_story_stays(tmp_path: Path) -> N
     code, text = on_a_terminal(RUN, tmp_path, NO_COLOR="")
     assert code == 0
     shown = ESCAPE.sub("", text)
+    assert shown.startswith("cliploop: starting")
     assert "step 1, attempt 1: rendering" in shown
     assert "━" in shown
     assert "attempt 1, 97 frames: accepted" in shown
@@ -58,6 +66,14 @@ def test_on_a_terminal_the_view_is_live_and_the_story_stays(tmp_path: Path) -> N
     assert "job/video.mp4" in shown
     assert "\x1b[32m" in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+
+
+def test_ctrl_c_while_it_starts_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    code, text = on_a_terminal(RUN, tmp_path, stop_at="starting")
+    assert code == 130
+    assert text.count("\n") == 1
+    assert "cliploop: interrupted" in text
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_colour_a_terminal_gets_plain_lines(tmp_path: Path) -> None:
