@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.worlds.video import round_trip
 from worlds.circles_rules import Circles, Place, row
 from worlds.sort_circles import WORLD
-from worlds.world import Frame, Look
+from worlds.world import Difficulty, Frame, Look
 
 CASE = (
     Path(__file__).parents[1]
@@ -53,3 +55,32 @@ def test_the_prompt_says_which_end_the_largest_belongs_to(words: str, first: int
     scene = WORLD.understand(WORLD.render(state, Look(0, 256)), f"Sort the circles {words}, left to right.")
     assert scene is not None
     assert Place(first, 1) in WORLD.oracle_plan(scene.start.state)
+
+
+def _small(seed: int, side_px: int) -> tuple[Circles, Frame, str]:
+    levels: tuple[Difficulty, ...] = ("easy", "medium", "hard")
+    state = WORLD.sample(np.random.default_rng(seed), levels[seed % 3])
+    look = Look(seed, side_px)
+    return state, WORLD.render(state, look), WORLD.prompt(state, seed, look)
+
+
+@pytest.mark.parametrize("side_px", [128, 144, 160, 200, 224])
+def test_small_pictures_of_any_size_are_understood(side_px: int) -> None:
+    for seed in range(30):
+        state, frame, prompt = _small(seed, side_px)
+        scene = WORLD.understand(frame, prompt)
+        assert scene is not None, seed
+        assert scene.start.state == state, seed
+
+
+@pytest.mark.parametrize("side_px", [128, 224])
+@pytest.mark.parametrize("seed", [0, 1, 4, 7, 10, 15, 17, 18, 19])
+def test_a_small_picture_frayed_by_compression_is_understood(seed: int, side_px: int) -> None:
+    state, frame, prompt = _small(seed, side_px)
+    buffer = io.BytesIO()
+    Image.fromarray(frame).save(buffer, "JPEG", quality=75)
+    photo = np.asarray(Image.open(buffer).convert("RGB")).copy()
+    for lossy in (photo, round_trip(np.stack([frame, frame]), crf=23)[-1]):
+        scene = WORLD.understand(lossy, prompt)
+        assert scene is not None
+        assert WORLD.oracle_plan(scene.start.state) == WORLD.oracle_plan(state)
