@@ -28,7 +28,8 @@ from worlds.grid import (
 from worlds.grid_drawing import draw, draw_frames
 from worlds.grid_kinds import picture_of
 from worlds.grid_looks import style_of
-from worlds.grid_prompts import read_prompt
+from worlds.grid_midway import resting
+from worlds.grid_prompts import Asked, read_prompt
 from worlds.grid_reading import assign
 from worlds.grid_scene import GridScene
 from worlds.grid_words import PLACE, Words, legend_of
@@ -209,9 +210,17 @@ class Sokoban:
         return wording_of(Words(style_of(look, boxes=True) if look is not None else None, rng), rng)
 
     def understand(self, frame: Frame, prompt: str) -> Scene | None:
+        """Read a first picture, ours or foreign; one with a piece under way is read with it set into a cell."""
         asked = read_prompt(prompt)
         if not (asked.pushes or asked.of("box")):
             return None
+        scene = self._scene(frame, asked)
+        if scene is None and (rested := resting(frame, prompt)) is not None:
+            scene = self._scene(rested, asked)
+            scene = scene if scene is not None and scene.read(frame) is not None else None
+        return scene
+
+    def _scene(self, frame: Frame, asked: Asked) -> GridScene | None:
         picture = picture_of(frame)
         roles = assign(picture, asked, boxes=True) if picture is not None else None
         if roles is None or len(roles.state.blocked) < WALLS_MIN * roles.state.rows * roles.state.cols:

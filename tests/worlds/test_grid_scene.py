@@ -10,7 +10,7 @@ import pytest
 from tests.worlds.foreign_grids import foreign
 from tests.worlds.video import round_trip
 from worlds import catalog
-from worlds.chain import matched
+from worlds.chain import chain, matched
 from worlds.motion import move, paste, sample
 from worlds.world import Configuration, Difficulty, Frame, Look, Scene, World
 
@@ -203,3 +203,28 @@ def test_a_frame_is_read_in_milliseconds(world: World) -> None:
         scene.read(frame)
         times.append(time.process_time() - begun)
     assert min(times) < 0.005
+
+
+@pytest.mark.parametrize(("seed", "side_px", "frames"), [(4, 320, (1, 8, 9, 14)), (3, 224, (2, 9))])
+def test_a_picture_with_a_piece_under_way_is_read_as_a_first_picture_too(
+    seed: int, side_px: int, frames: tuple[int, ...]
+) -> None:
+    world = catalog.load("sokoban")
+    state = world.sample(np.random.default_rng(seed), ("easy", "medium", "hard")[seed % 3])
+    look = Look(seed=seed, side_px=side_px)
+    picture, prompt = world.render(state, look), world.prompt(state, seed, look)
+    known = catalog.understand(picture, prompt)
+    assert known is not None
+    path = chain(world, known.start, world.oracle_plan(state)[:3]).path
+    clip = move(known, picture, known.start, path, 16)
+    for index in frames:
+        here = known.read(clip[index])
+        scene = catalog.understand(clip[index], prompt)
+        assert here is not None
+        assert scene is not None, index
+        assert (scene.world.name, len(scene.start.state.boxes)) == ("sokoban", len(state.boxes))
+        assert scene.start.state.blocked == state.blocked
+        seen = scene.read(clip[index])
+        assert seen is not None
+        for piece, place in here.configuration.items():
+            assert seen.configuration[piece] == pytest.approx(place, abs=0.1)
