@@ -28,7 +28,7 @@ def guarded(terminal: Terminal, body: Callable[[], int]) -> int:
         return terminal.error(str(error), reason="failed", code=EXIT_FAILED)
     except KeyboardInterrupt:
         return terminal.error(
-            "interrupted, nothing is left behind; run the same command again",
+            "interrupted; run the same command again",
             reason="interrupted",
             code=EXIT_INTERRUPTED,
         )
