@@ -84,13 +84,13 @@ class FrameReader:
         """
         if frames.nbytes > self._cache_bytes:
             return
-        frames = frames.copy() if copy else frames
-        frames.setflags(write=False)
         with self._lock:
-            self._kept[mezzanine] = frames
-            self._kept.move_to_end(mezzanine)
-            while self._kept and sum(kept.nbytes for kept in self._kept.values()) > self._cache_bytes:
-                self._kept.popitem(last=False)
+            self._kept.pop(mezzanine, None)
+            while sum(kept.nbytes for kept in self._kept.values()) + frames.nbytes > self._cache_bytes:
+                self._kept.popitem(last=False)  # before the copy is made: there is never room taken for both
+            kept = frames.copy() if copy else frames
+            kept.setflags(write=False)
+            self._kept[mezzanine] = kept
 
     def _cached(self, mezzanine: ArtifactKey) -> Frames | None:
         with self._lock:

@@ -20,7 +20,8 @@ SCENES_KEPT = 16
 READ_SIDE_MAX = 1920  # pixels
 REMEDY = (
     "configure a vision-language model, which can read any picture: write [vlms.<name>] into cliploop.toml and"
-    " name it as planner and verifier"
+    " name it as planner and verifier (its backends come with the next version; `cliploop worlds list` says what"
+    " this one reads)"
 )
 
 

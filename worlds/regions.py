@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage, optimize
+from scipy import ndimage
 
 from worlds.world import Frame, Mask
 
@@ -71,6 +71,8 @@ def grown(mask: Mask) -> Mask:
 
 def assign(costs: npt.NDArray[np.floating]) -> list[tuple[int, int]]:
     """(row, column) pairs, each at most once, of the least total cost."""
+    from scipy import optimize  # a third of a second to import, and seldom needed
+
     rows, cols = optimize.linear_sum_assignment(costs)
     return [(int(row), int(col)) for row, col in zip(rows, cols, strict=True)]
 
