@@ -9,14 +9,15 @@ It knows nothing of what the rows mean.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sqlite3
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, JobWaiting
@@ -25,6 +26,7 @@ from storage.tables import SCHEMA_VERSION, Table
 
 BUSY_SECONDS = 30.0  # how long a writer waits for another one
 APPLICATION_ID = 0x434C4970  # "CLIp", in the SQLite header: this file is ours
+Version: TypeAlias = tuple[int, int, int]
 _LEAST_FREE_BYTES = 256 * 1024  # room for an entry, the log and its index
 _PATIENCE_SECONDS = 5.0  # switching to WAL does not honour the busy timeout
 
@@ -44,6 +46,8 @@ class Database:
             make_folder(self.path.parent)
             refuse_network(self.path.parent)
         self._engine = _engine(self.path, synchronous, read_only)
+        self._numbers = itertools.count()
+        self._writes_begun = 0
         self._writes = self._engine.execution_options(immediate=True)
         try:
             if not read_only:
@@ -64,7 +68,24 @@ class Database:
     def write(self) -> Generator[Connection]:
         """A transaction that holds the write lock from its first moment (BEGIN IMMEDIATE)."""
         with translated(self.path), self._writes.begin() as connection:
+            self._writes_begun += 1
             yield connection
+
+    def version(self, connection: Connection | None = None) -> Version:
+        """Equal at two moments: nobody committed anything between them. A tenth of what a query takes.
+
+        Of a write transaction's `connection`: the version that its commit makes.
+        """
+        if connection is not None:
+            return self._version(connection.connection)
+        with translated(self.path), contextlib.closing(self._engine.raw_connection()) as pooled:
+            return self._version(pooled)
+
+    def _version(self, pooled: PoolProxiedConnection) -> Version:
+        """SQLite counts what others commit for each connection; our own writes through it are counted here."""
+        number = pooled.info.setdefault("number", next(self._numbers))
+        (others,) = cast("sqlite3.Connection", pooled.driver_connection).execute("PRAGMA data_version").fetchone()
+        return number, others, self._writes_begun
 
     def require_space(self) -> None:
         """Raise JobWaiting(disk) where what is about to be paid for could not be recorded."""

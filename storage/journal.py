@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting, Suspended
 from orchestrator.ports import Call, Inputs
 from orchestrator.records import OutcomeKind, Record, Spend, WaitReason
-from storage.database import Database, damaged
+from storage.database import Database, Version, damaged
 from storage.digest import digest, dump
 from storage.jobs import (
     FINAL_STATES,
@@ -117,6 +117,7 @@ class SqlJournal:
         self._effects: dict[str, Entry] = {}  # what is recorded never changes
         self._states: list[Entry] = []
         self._seen = 0
+        self._version: Version | None = None  # of the database when everything up to `_seen` was known
         self._catch_up()
         if not self._states:
             raise damaged(database.path, f"job {job_id} has no state")
@@ -205,6 +206,9 @@ class SqlJournal:
         return read_entries(self._database, self.job_id, after)
 
     def _catch_up(self) -> None:
+        version = self._database.version()
+        if version == self._version:
+            return
         for entry in self.entries(self._seen):
             if not _is_sound(entry):
                 raise damaged(self._database.path, f"entry {entry.sequence}, {entry.key or entry.kind!r}")
@@ -213,6 +217,7 @@ class SqlJournal:
                 self._states.append(entry)
             else:
                 self._effects[entry.key] = entry
+        self._version = version
 
     def _find(self, key: str) -> Entry | None:
         if key not in self._effects:
@@ -267,6 +272,7 @@ class SqlJournal:
         try:
             with self._database.write() as connection:
                 sequence = append_entry(connection, self.job_id, key, kind, inputs, value, now)
+                version = self._database.version(connection)
                 self._on_commit("before", key)
         except IntegrityError as error:
             raise EntryConflict(
@@ -274,7 +280,7 @@ class SqlJournal:
             ) from error
         if sequence == self._seen + 1:  # nobody else wrote meanwhile: it need not be read back
             self._effects[key] = Entry(sequence, key, kind, inputs, value, now)
-            self._seen = sequence
+            self._seen, self._version = sequence, version
         self._on_commit("after", key)
         self._tell(EntryRecorded(sequence, key, kind, value))
 

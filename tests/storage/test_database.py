@@ -158,6 +158,22 @@ def test_a_folder_in_place_of_the_file_and_a_file_in_place_of_the_folder_are_nam
     assert f"cannot make the folder {tmp_path}/out" in refused(tmp_path / "out" / "journal.sqlite")
 
 
+def test_its_version_changes_with_every_commit_of_anybody_and_with_nothing_else(tmp_path: Path) -> None:
+    with a_database(tmp_path) as ours, Database(ours.path) as theirs:
+        before = ours.version()
+        with ours.read() as connection:
+            connection.exec_driver_sql("SELECT count(*) FROM jobs")
+        assert ours.version() == before
+        seen = {before}
+        for number, writer in enumerate((ours, theirs, ours, theirs)):
+            with writer.write() as connection:
+                connection.exec_driver_sql(f"UPDATE jobs SET message = '{number}'")
+                coming = writer.version(connection)
+            assert writer.version() == coming
+            assert ours.version() not in seen
+            seen.add(ours.version())
+
+
 def test_a_writer_holds_the_lock_from_its_first_moment(tmp_path: Path) -> None:
     with a_database(tmp_path) as database, database.write():
         other = sqlite3.connect(database.path, isolation_level=None, timeout=0)

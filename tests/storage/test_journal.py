@@ -261,6 +261,39 @@ def test_what_another_process_records_is_seen(database: Database) -> None:
     assert here.peek(KEY, Plan) == plan(KEY)
 
 
+@pytest.mark.parametrize("elsewhere", ["same database", "another connection"])
+def test_what_is_committed_between_two_of_our_own_entries_is_never_missed(
+    database: Database, elsewhere: str
+) -> None:
+    with Database(database.path) as another:
+        ours = SqlJournal(database, JOB)
+        theirs = SqlJournal(database if elsewhere == "same database" else another, JOB)
+        for number in range(5):
+            record(ours, f"step/{number}/plan")
+            record(theirs, f"step/{number}/route")
+            assert ours.once(f"step/{number}/route", {}, Plan, never) == plan(f"step/{number}/route")
+            assert theirs.peek(f"step/{number}/plan", Plan) == plan(f"step/{number}/plan")
+        theirs.set_state("cancelling")
+        with pytest.raises(JobCancelled):
+            record(ours, "step/9/plan")
+
+
+def test_an_entry_that_was_rolled_back_is_not_remembered(database: Database) -> None:
+    class Power(Exception):
+        """Goes out before the commit."""
+
+    def cut(moment: str, key: str) -> None:
+        if (moment, key) == ("before", KEY):
+            raise Power
+
+    journal = SqlJournal(database, JOB, on_commit=cut)
+    with pytest.raises(Power):
+        record(journal, KEY)
+    assert journal.peek(KEY, Plan) is None
+    assert record(SqlJournal(database, JOB), KEY) == plan(KEY)
+    assert journal.peek(KEY, Plan) == plan(KEY)
+
+
 def test_running_begins_with_the_first_effect_and_is_written_once(database: Database) -> None:
     journal = SqlJournal(database, JOB)
     assert journal.state() == JobState("queued")
