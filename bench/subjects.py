@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
+
+from PIL import Image
 
 from media.pictures import decode_png, encode_png
 from media.uploads import normalise
@@ -13,6 +16,7 @@ from worlds.world import Difficulty, Scene
 
 FOREIGN = ("vrbench/*/*", "vbvr/O-47*/*")
 SIDE_PX = 256  # of procedural tasks: a quarter of the pixels of `cliploop run --world`, the same tasks
+FOREIGN_SIDE_MAX = 512  # px; larger pictures are reduced by a whole number: the same tasks in affordable time
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,17 @@ def foreign_cases(folder: Path) -> list[Subject]:
 
 
 def _foreign(case: Path, folder: Path) -> Subject:
-    png = normalise((case / "first_frame.png").read_bytes()).png
+    png = _affordable(normalise((case / "first_frame.png").read_bytes()).png)
     prompt = (case / "prompt.txt").read_text(encoding="utf-8").strip()
     name = str(case.relative_to(folder))
     scene = scene_of(png, prompt)
     return Subject(name, name, scene.world.name, png, prompt, _num_actions(scene))
+
+
+def _affordable(png: bytes) -> bytes:
+    picture = Image.fromarray(decode_png(png))
+    factor = math.ceil(max(picture.size) / FOREIGN_SIDE_MAX)
+    return png if factor == 1 else encode_png(picture.reduce(factor))
 
 
 def world_tasks(difficulty: Difficulty, seed: int) -> list[Subject]:

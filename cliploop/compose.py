@@ -21,6 +21,7 @@ from media.canvas import choose as choose_canvas
 from media.editor import VideoEditor
 from media.encode import encoder_version
 from media.frames import FrameReader
+from orchestrator.catalogs import Catalog
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.loop import STRATEGIES
 from orchestrator.ports import Artifacts, Clock, Generator, Ports
@@ -143,24 +144,24 @@ class Composition:
         """The entry behind a name: the file's own definition first, then the catalog."""
         section = {"generator": "generators", "verifier": "verifiers"}.get(role, "planners")
         defined: Mapping[str, Backend] = getattr(self.settings, section)
-        catalog = generators.GENERATORS if role == "generator" else planners.PLANNERS
+        catalog = _catalog(role)
         name = str(said.value)
         if name in defined:
             kind, given = self._defined(section, name, defined[name])
             if kind not in catalog:
                 raise self._unknown_type(section, name, kind, catalog)
-            self._check_options(section, name, kind, given)
+            self._check_options(role, self.settings.where(section, name), kind, given)
             return Resolved(role, name, kind, given)
         if name not in catalog:
             known = {*defined, *catalog}
             raise BackendMisconfigured(f"{said.where}: no {role} {name!r}{suggest(name, known)}")
         return Resolved(role, name, name, {})
 
-    def _check_options(self, section: str, name: str, kind: str, given: Mapping[str, Any]) -> None:
+    def _check_options(self, role: str, where: str, kind: str, given: Mapping[str, Any]) -> None:
         try:
-            (generators if section == "generators" else planners).options(kind, given)
+            _catalog(role).options(kind, given)
         except BackendMisconfigured as error:
-            raise BackendMisconfigured(f"{self.settings.where(section, name)}: {error}") from None
+            raise BackendMisconfigured(f"{where}: {error}") from None
 
     def _defined(self, section: str, name: str, backend: Backend) -> tuple[str, dict[str, Any]]:
         """Type and options of an entry; one that names a VLM has the VLM's, refined by its own."""
@@ -201,14 +202,16 @@ def _roles(chosen: Mapping[str, Chosen]) -> dict[str, Chosen]:
 
 def _options(backend: Resolved) -> dict[str, Any]:
     """The checked options of an entry, defaults included. Raises BackendMisconfigured."""
-    catalog = generators if backend.role == "generator" else planners
-    return catalog.options(backend.type, backend.given).model_dump(mode="json")
+    return _catalog(backend.role).options(backend.type, backend.given).model_dump(mode="json")
 
 
 def _content(backend: Resolved) -> dict[str, Any]:
     """What decides how a backend behaves: its type, its options, and the files that these name."""
-    catalog = generators if backend.role == "generator" else planners
-    return catalog.content(backend.type, backend.given)
+    return _catalog(backend.role).content(backend.type, backend.given)
+
+
+def _catalog(role: str) -> Catalog:
+    return generators.GENERATORS if role == "generator" else planners.PLANNERS
 
 
 def _refuse_strategy(chosen: Chosen) -> None:

@@ -34,7 +34,7 @@ FLAGS = ("fresh", "dry_run")
 
 
 @dataclass(frozen=True)
-class RunRequest:
+class RunRequest(Wanted):
     """The options of `cliploop run`, as given; None = not given."""
 
     image: str | None = None
@@ -42,16 +42,6 @@ class RunRequest:
     world: str | None = None
     difficulty: str = "medium"
     output: str | None = None
-    preset: str | None = None
-    generator: str | None = None
-    planner: str | None = None
-    verifier: str | None = None
-    strategy: str | None = None
-    gate: str | None = None
-    seed: int | None = None
-    max_steps: int | None = None
-    max_attempts: int | None = None
-    budget: str | None = None
     fresh: bool = False
     dry_run: bool = False
     config: Path | None = None
@@ -59,7 +49,7 @@ class RunRequest:
     def again(self) -> str:
         """The command that goes on: every option that was given, but for --fresh."""
         words = [*called_as(), "run"]
-        for option in fields(self):
+        for option in sorted(fields(self), key=lambda option: option in fields(Wanted)):  # what, then how
             value = getattr(self, option.name)
             if option.name in FLAGS or value is None or (option.name == "difficulty" and self.world is None):
                 continue
@@ -68,18 +58,7 @@ class RunRequest:
 
     def wanted(self) -> Wanted:
         """What it chooses of backends, strategy and limits."""
-        return Wanted(
-            preset=self.preset,
-            generator=self.generator,
-            planner=self.planner,
-            verifier=self.verifier,
-            strategy=self.strategy,
-            gate=self.gate,
-            seed=self.seed,
-            max_steps=self.max_steps,
-            max_attempts=self.max_attempts,
-            budget=self.budget,
-        )
+        return Wanted(**{option.name: getattr(self, option.name) for option in fields(Wanted)})
 
 
 def run_command(request: RunRequest, terminal: Terminal) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generators.catalog import GENERATORS, build, content, options
+from generators.catalog import GENERATORS, build
 from orchestrator.errors import BackendMisconfigured
 
 
@@ -26,9 +26,9 @@ def test_an_unknown_name_lists_what_there_is_and_the_nearest() -> None:
 @pytest.mark.parametrize("given", [{"profil": "perfect"}, {"profile": "sora"}])
 def test_an_unknown_option_or_value_names_the_options(given: dict[str, str]) -> None:
     with pytest.raises(BackendMisconfigured, match="its options: profile"):
-        options("simulated", given)
+        GENERATORS.options("simulated", given)
 
 
 def test_the_content_of_a_name_changes_with_its_figures() -> None:
-    assert content("simulated", {}) != content("simulated-veo", {})
-    assert content("simulated", {"profile": "veo-3.1"}) == content("simulated-veo", {})
+    assert GENERATORS.content("simulated", {}) != GENERATORS.content("simulated-veo", {})
+    assert GENERATORS.content("simulated", {"profile": "veo-3.1"}) == GENERATORS.content("simulated-veo", {})

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import CONFIDENCE_VALUE, Footage, Segment, Verdict
-from planners.catalog import PLANNERS, build, content
+from planners.catalog import PLANNERS, build
 from planners.fallible import FALLIBLE, err, load_fallibility
 
 REJECT = Verdict(decision="reject", failure="illegal_move", good_fraction=0.4, confidence="high")
@@ -59,4 +59,4 @@ def test_the_names_are_those_of_the_documents_and_an_unknown_one_lists_them() ->
         build("oracle", {"profil": "exact"}, None)
     with pytest.raises(BackendMisconfigured, match="gpt-9"):
         load_fallibility("gpt-9")
-    assert content("oracle", {}) != content("oracle-qwen", {})
+    assert PLANNERS.content("oracle", {}) != PLANNERS.content("oracle-qwen", {})

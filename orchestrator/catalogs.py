@@ -1,0 +1,86 @@
+"""How a name becomes a backend: catalog lines are strings, imported when the backend is built.
+
+So naming a backend loads no library of its own. It knows no backend and no role.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from orchestrator.errors import BackendMisconfigured
+
+
+@dataclass(frozen=True)
+class Line:
+    """A catalog entry; each string is `module:attribute`.
+
+    `builder(options, …)` builds the backend, `options` is the pydantic model of its options, `figures(options)`
+    says what else decides how it behaves. `preset` are options that the name stands for.
+    """
+
+    builder: str
+    options: str
+    figures: str
+    preset: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Catalog(Mapping[str, Line]):
+    """Entries by name. `kind` is what errors call one of them, `asked` what they call one that is not there."""
+
+    kind: str
+    lines: Mapping[str, Line]
+    asked: str = ""
+
+    def __getitem__(self, name: str) -> Line:
+        return self.lines[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def find(self, name: str) -> Line:
+        """The entry of that name. Raises BackendMisconfigured, naming those that exist."""
+        if name not in self.lines:
+            near = difflib.get_close_matches(name, self.lines, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            kind, there = self.asked or self.kind, ", ".join(self.lines)
+            raise BackendMisconfigured(f"there is no {kind} {name!r}; there are {there}{meant}")
+        return self.lines[name]
+
+    def options(self, name: str, given: Mapping[str, Any] | None = None) -> BaseModel:
+        """The options of an entry, its preset first, then what is given. Raises BackendMisconfigured."""
+        line = self.find(name)
+        model: type[BaseModel] = resolved(line.options)
+        try:
+            return model(**{**line.preset, **(given or {})})
+        except ValidationError as error:
+            first = error.errors()[0]
+            known = ", ".join(model.model_fields)
+            where = ".".join(map(str, first["loc"]))
+            raise BackendMisconfigured(
+                f"{self.kind} {name!r}: {where}: {first['msg']}; its options: {known}"
+            ) from error
+
+    def build(self, name: str, given: Mapping[str, Any], *parts: Any) -> Any:
+        """Build the backend of that name from its options and what else it is made of."""
+        return resolved(self.find(name).builder)(self.options(name, given), *parts)
+
+    def content(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All that decides how a backend behaves, for a digest: its options and the figures behind them."""
+        chosen = self.options(name, given)
+        return {"options": chosen.model_dump(mode="json"), "figures": resolved(self.find(name).figures)(chosen)}
+
+
+def resolved(name: str) -> Any:
+    """What `module:attribute` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
