@@ -1,4 +1,4 @@
-"""The SQL database of jobs and journals: opening it safely, transactions, and errors that say what to do.
+"""The database as one SQLite file: opening it safely, and errors that say what to do.
 
 SQLite with a write-ahead log and `synchronous=NORMAL`: a commit is in the kernel's hands when it returns, so it
 survives the death of the process (SIGKILL too); a power cut can cost the last commits, never the file's
@@ -14,24 +14,26 @@ import json
 import sqlite3
 import time
 from collections.abc import Generator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 from sqlalchemy import URL, Connection, Engine, PoolProxiedConnection, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, JobWaiting
+from storage import migrations
 from storage.folders import low_on_space, make_folder, refuse_network
-from storage.tables import SCHEMA_VERSION, Table
+from storage.sql import SqlDatabase, Version, damaged
+from storage.tables import SCHEMA_VERSION
 
 BUSY_SECONDS = 30.0  # how long a writer waits for another one
 APPLICATION_ID = 0x434C4970  # "CLIp", in the SQLite header: this file is ours
-Version: TypeAlias = tuple[int, int, int]
 _LEAST_FREE_BYTES = 256 * 1024  # room for an entry, the log and its index
 _PATIENCE_SECONDS = 5.0  # switching to WAL does not honour the busy timeout
 
 
-class Database:
+class Database(SqlDatabase):
     """One SQLite file. `read_only` opens one that is there, and writes nothing beside it either. Raises:
 
     BackendMisconfigured (damaged, foreign, from a newer version, not writable, on a network file system),
@@ -42,6 +44,7 @@ class Database:
         self, path: Path, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL", read_only: bool = False
     ) -> None:
         self.path = path.absolute()
+        self.where = str(self.path)
         if not read_only:
             make_folder(self.path.parent)
             refuse_network(self.path.parent)
@@ -58,27 +61,11 @@ class Database:
             self.close()
             raise
 
-    @contextlib.contextmanager
-    def read(self) -> Generator[Connection]:
-        """A transaction that only reads: one consistent view."""
-        with translated(self.path), self._engine.begin() as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def write(self) -> Generator[Connection]:
-        """A transaction that holds the write lock from its first moment (BEGIN IMMEDIATE)."""
-        with translated(self.path), self._writes.begin() as connection:
-            self._writes_begun += 1
-            yield connection
-
     def version(self, connection: Connection | None = None) -> Version:
-        """Equal at two moments: nobody committed anything between them. A tenth of what a query takes.
-
-        Of a write transaction's `connection`: the version that its commit makes.
-        """
+        """See SqlDatabase. A tenth of what a query takes."""
         if connection is not None:
             return self._version(connection.connection)
-        with translated(self.path), contextlib.closing(self._engine.raw_connection()) as pooled:
+        with self._translated(), contextlib.closing(self._engine.raw_connection()) as pooled:
             return self._version(pooled)
 
     def _version(self, pooled: PoolProxiedConnection) -> Version:
@@ -87,20 +74,20 @@ class Database:
         (others,) = cast("sqlite3.Connection", pooled.driver_connection).execute("PRAGMA data_version").fetchone()
         return number, others, self._writes_begun
 
+    def now(self, connection: Connection) -> float:
+        """See SqlDatabase. All processes share this machine's clock."""
+        return time.time()
+
     def require_space(self) -> None:
-        """Raise JobWaiting(disk) where what is about to be paid for could not be recorded."""
+        """See SqlDatabase."""
         if low_on_space(self.path.parent, _LEAST_FREE_BYTES):
             raise _no_room(self.path, "no space left")
 
-    def close(self) -> None:
-        """Give back every connection; the last one folds the write-ahead log into the file."""
-        self._engine.dispose()
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self.path)
 
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _note_write(self) -> None:
+        self._writes_begun += 1
 
     def _prepare(self) -> None:
         """Check whose file it is, mark it as ours, switch to WAL, make the tables where there are none."""
@@ -110,20 +97,29 @@ class Database:
             if not made and not known:  # before WAL: the mark is in the file itself, whatever ends this process
                 with self.write() as connection:
                     connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-            with translated(self.path):
+            with self._translated():
                 _use_write_ahead_log(self._engine)
-            if not made:
-                self._make_tables()
+            self._make_tables()
         except JobWaiting as error:
             if known:
                 raise
             raise BackendMisconfigured(str(error)) from error  # nothing began: nothing waits
 
     def _make_tables(self) -> None:
+        with self.read() as connection:
+            if _pragma(connection, "user_version") == SCHEMA_VERSION:
+                return
         with self.write() as connection:
-            if _pragma(connection, "user_version") == 0:  # else another process was quicker
-                Table.metadata.create_all(connection)
-                connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            version = _pragma(connection, "user_version")
+            if version == SCHEMA_VERSION:  # another process was quicker
+                return
+            if version == 0:
+                migrations.create(connection)
+            else:
+                if migrations.version_of(connection) == 0:  # of the days before migrations
+                    migrations.stamp(connection, version)
+                migrations.upgrade(connection)
+            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _is_made(self) -> bool:
         """False for a new file. Raises BackendMisconfigured for one that this version cannot use."""
@@ -135,7 +131,7 @@ class Database:
             return False
         if application != APPLICATION_ID:
             raise _of_another_program(self.path)
-        if version != SCHEMA_VERSION:
+        if not 1 <= version <= SCHEMA_VERSION:
             raise BackendMisconfigured(
                 f"{self.path} has schema version {version}, this cliploop reads version {SCHEMA_VERSION}: "
                 + ("upgrade cliploop" if version > SCHEMA_VERSION else "start over with --fresh")
@@ -178,11 +174,6 @@ def _is_sqlite(path: Path) -> bool:
 
 def _of_another_program(path: Path) -> BackendMisconfigured:
     return BackendMisconfigured(f"{path} is a database of another program: choose another folder")
-
-
-def damaged(path: Path | str, why: object) -> BackendMisconfigured:
-    """The error for a journal that says what cliploop never writes."""
-    return BackendMisconfigured(f"{path} is damaged ({why}): put a copy in its place, or start over with --fresh")
 
 
 def remove(path: Path) -> None:

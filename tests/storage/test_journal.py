@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,19 +17,21 @@ from orchestrator.errors import (
 )
 from orchestrator.ports import Call, Journal
 from orchestrator.records import Answer, Plan, Record, Spend, Verdict
-from storage.database import Database
 from storage.digest import dump
 from storage.jobs import IllegalState, JobState, create_job
 from storage.journal import EffectBegan, EntryConflict, EntryRecorded, Event, SqlJournal, StateChanged
+from storage.sql import SqlDatabase
+from tests.storage.conftest import OpenDatabase
 from tests.storage.jobs_for_tests import JOB, POLICY, TASK, a_database, never, plan, record
 
 KEY = "step/2/plan"
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Generator[Database]:
-    with a_database(tmp_path) as database:
-        yield database
+def database(opened: OpenDatabase) -> SqlDatabase:
+    database = opened()
+    create_job(database, JOB, TASK, POLICY)
+    return database
 
 
 def states(journal: SqlJournal) -> list[str]:
@@ -46,12 +46,12 @@ def fails() -> Plan:
     raise BackendFailed("the render was lost")
 
 
-def test_it_is_the_loops_journal(database: Database) -> None:
+def test_it_is_the_loops_journal(database: SqlDatabase) -> None:
     journal: Journal = SqlJournal(database, JOB)
     assert journal.peek(KEY, Plan) is None
 
 
-def test_a_recorded_effect_never_runs_again_here_or_in_another_journal(database: Database) -> None:
+def test_a_recorded_effect_never_runs_again_here_or_in_another_journal(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     first = journal.once(KEY, {"task": TASK}, Plan, plan)
     assert first == plan()
@@ -59,7 +59,7 @@ def test_a_recorded_effect_never_runs_again_here_or_in_another_journal(database:
         assert again.once(KEY, {"task": TASK}, Plan, never) == first
 
 
-def test_a_replay_of_a_finished_job_changes_nothing(database: Database) -> None:
+def test_a_replay_of_a_finished_job_changes_nothing(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, KEY)
     journal.set_state("succeeded", outcome="completed")
@@ -87,7 +87,7 @@ def test_a_replayed_value_equals_the_recorded_one(
         assert type(replayed) is Answer[Plan]
 
 
-def test_the_first_run_returns_what_a_replay_returns_even_for_a_bare_answer(database: Database) -> None:
+def test_the_first_run_returns_what_a_replay_returns_even_for_a_bare_answer(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     bare: Any = Answer(value=plan())
     first = journal.once(KEY, {}, Answer[Plan], lambda: bare)
@@ -95,7 +95,7 @@ def test_the_first_run_returns_what_a_replay_returns_even_for_a_bare_answer(data
     assert isinstance(first.value, Plan)
 
 
-def test_an_effect_that_returns_another_kind_is_an_error_and_leaves_no_entry(database: Database) -> None:
+def test_an_effect_that_returns_another_kind_is_an_error_and_leaves_no_entry(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     wrong: Any = Verdict(decision="accept")
     with pytest.raises(ValueError, match="Plan"):
@@ -103,7 +103,7 @@ def test_an_effect_that_returns_another_kind_is_an_error_and_leaves_no_entry(dat
     assert journal.peek(KEY, Plan) is None
 
 
-def test_a_failure_is_recorded_and_raised_again_on_replay(database: Database) -> None:
+def test_a_failure_is_recorded_and_raised_again_on_replay(database: SqlDatabase) -> None:
     with pytest.raises(BackendFailed, match="the render was lost"):
         SqlJournal(database, JOB).once(KEY, {}, Plan, fails)
     again = SqlJournal(database, JOB)
@@ -124,7 +124,7 @@ def test_a_failure_is_recorded_and_raised_again_on_replay(database: Database) ->
         KeyboardInterrupt(),
     ],
 )
-def test_every_other_error_leaves_no_entry(database: Database, error: BaseException) -> None:
+def test_every_other_error_leaves_no_entry(database: SqlDatabase, error: BaseException) -> None:
     def effect() -> Plan:
         raise error
 
@@ -135,14 +135,14 @@ def test_every_other_error_leaves_no_entry(database: Database, error: BaseExcept
     assert record(journal, KEY) == plan(KEY)
 
 
-def test_changed_inputs_stop_the_job_and_name_the_step_and_the_remedies(database: Database) -> None:
+def test_changed_inputs_stop_the_job_and_name_the_step_and_the_remedies(database: SqlDatabase) -> None:
     SqlJournal(database, JOB).once(KEY, {"task": TASK, "n": 1}, Plan, plan)
     with pytest.raises(JobWaiting, match=r"step/2/plan \(step 2\).*--fresh, or fork from step 2") as stop:
         SqlJournal(database, JOB).once(KEY, {"task": TASK, "n": 2}, Plan, never)
     assert (stop.value.reason, stop.value.key) == ("changed", KEY)
 
 
-def test_a_failure_with_changed_inputs_is_not_replayed_either(database: Database) -> None:
+def test_a_failure_with_changed_inputs_is_not_replayed_either(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     with pytest.raises(BackendFailed):
         journal.once("final/video", {"n": 1}, Plan, fails)
@@ -150,7 +150,7 @@ def test_a_failure_with_changed_inputs_is_not_replayed_either(database: Database
         journal.once("final/video", {"n": 2}, Plan, never)
 
 
-def test_a_record_whose_form_changed_stops_the_job(database: Database) -> None:
+def test_a_record_whose_form_changed_stops_the_job(database: SqlDatabase) -> None:
     class OlderPlan(Record):
         text: str
 
@@ -160,13 +160,13 @@ def test_a_record_whose_form_changed_stops_the_job(database: Database) -> None:
     assert stop.value.reason == "changed"
 
 
-def test_an_effect_may_use_the_journal_itself(database: Database) -> None:
+def test_an_effect_may_use_the_journal_itself(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     journal.once(KEY, {}, Plan, lambda: record(journal, f"{KEY}/try/1"))
     assert keys(journal) == [f"{KEY}/try/1", KEY]
 
 
-def test_an_effect_runs_outside_any_transaction(database: Database) -> None:
+def test_an_effect_runs_outside_any_transaction(database: SqlDatabase) -> None:
     def effect() -> Plan:
         with database.write():
             return plan()
@@ -174,7 +174,7 @@ def test_an_effect_runs_outside_any_transaction(database: Database) -> None:
     assert SqlJournal(database, JOB).once(KEY, {}, Plan, effect) == plan()
 
 
-def test_an_effect_recorded_elsewhere_meanwhile_is_a_conflict_and_theirs_stands(database: Database) -> None:
+def test_an_effect_recorded_elsewhere_meanwhile_is_a_conflict_and_theirs_stands(database: SqlDatabase) -> None:
     ours, theirs = SqlJournal(database, JOB), SqlJournal(database, JOB)
 
     def slow() -> Plan:
@@ -187,7 +187,7 @@ def test_an_effect_recorded_elsewhere_meanwhile_is_a_conflict_and_theirs_stands(
     assert keys(ours) == [KEY]
 
 
-def test_a_value_does_not_stand_beside_a_failure_recorded_elsewhere_meanwhile(database: Database) -> None:
+def test_a_value_does_not_stand_beside_a_failure_recorded_elsewhere_meanwhile(database: SqlDatabase) -> None:
     theirs = SqlJournal(database, JOB)
 
     def slow() -> Plan:
@@ -200,7 +200,7 @@ def test_a_value_does_not_stand_beside_a_failure_recorded_elsewhere_meanwhile(da
     assert keys(theirs) == [KEY]
 
 
-def test_two_jobs_in_one_database_do_not_see_each_other(database: Database) -> None:
+def test_two_jobs_in_one_database_do_not_see_each_other(database: SqlDatabase) -> None:
     create_job(database, "job-2", TASK, POLICY)
     one, two = SqlJournal(database, JOB), SqlJournal(database, "job-2")
     record(one, KEY)
@@ -209,7 +209,7 @@ def test_two_jobs_in_one_database_do_not_see_each_other(database: Database) -> N
     assert [entry.sequence for entry in one.entries()] == [entry.sequence for entry in two.entries()] == [1, 2, 3]
 
 
-def test_several_run_in_order_with_failures_as_values(database: Database) -> None:
+def test_several_run_in_order_with_failures_as_values(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "b")
     ran: list[str] = []
@@ -226,19 +226,19 @@ def test_several_run_in_order_with_failures_as_values(database: Database) -> Non
     assert ran == ["a", "d"]
 
 
-def test_the_same_key_twice_at_once_is_a_mistake(database: Database) -> None:
+def test_the_same_key_twice_at_once_is_a_mistake(database: SqlDatabase) -> None:
     call = Call("a", {}, Plan, plan)
     with pytest.raises(ValueError, match="keys must differ"):
         SqlJournal(database, JOB).once_all([call, call])
 
 
-def test_none_at_once_is_none(database: Database) -> None:
+def test_none_at_once_is_none(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     assert journal.once_all([]) == []
     assert journal.state().state == "queued"
 
 
-def test_missing_effects_that_cannot_run_here_suspend_with_all_missing_keys(database: Database) -> None:
+def test_missing_effects_that_cannot_run_here_suspend_with_all_missing_keys(database: SqlDatabase) -> None:
     record(SqlJournal(database, JOB), "b")
     journal = SqlJournal(database, JOB, runnable=lambda key: key != "c")
     with pytest.raises(Suspended) as suspended:
@@ -249,12 +249,12 @@ def test_missing_effects_that_cannot_run_here_suspend_with_all_missing_keys(data
         record(journal, "c")
 
 
-def test_a_recorded_effect_is_replayed_where_it_could_not_run(database: Database) -> None:
+def test_a_recorded_effect_is_replayed_where_it_could_not_run(database: SqlDatabase) -> None:
     record(SqlJournal(database, JOB), KEY)
     assert record(SqlJournal(database, JOB, runnable=lambda _: False), KEY) == plan(KEY)
 
 
-def test_what_another_process_records_is_seen(database: Database) -> None:
+def test_what_another_process_records_is_seen(database: SqlDatabase) -> None:
     here = SqlJournal(database, JOB)
     assert here.peek(KEY, Plan) is None
     record(SqlJournal(database, JOB), KEY)
@@ -263,22 +263,21 @@ def test_what_another_process_records_is_seen(database: Database) -> None:
 
 @pytest.mark.parametrize("elsewhere", ["same database", "another connection"])
 def test_what_is_committed_between_two_of_our_own_entries_is_never_missed(
-    database: Database, elsewhere: str
+    opened: OpenDatabase, database: SqlDatabase, elsewhere: str
 ) -> None:
-    with Database(database.path) as another:
-        ours = SqlJournal(database, JOB)
-        theirs = SqlJournal(database if elsewhere == "same database" else another, JOB)
-        for number in range(5):
-            record(ours, f"step/{number}/plan")
-            record(theirs, f"step/{number}/route")
-            assert ours.once(f"step/{number}/route", {}, Plan, never) == plan(f"step/{number}/route")
-            assert theirs.peek(f"step/{number}/plan", Plan) == plan(f"step/{number}/plan")
-        theirs.set_state("cancelling")
-        with pytest.raises(JobCancelled):
-            record(ours, "step/9/plan")
+    ours = SqlJournal(database, JOB)
+    theirs = SqlJournal(database if elsewhere == "same database" else opened(), JOB)
+    for number in range(5):
+        record(ours, f"step/{number}/plan")
+        record(theirs, f"step/{number}/route")
+        assert ours.once(f"step/{number}/route", {}, Plan, never) == plan(f"step/{number}/route")
+        assert theirs.peek(f"step/{number}/plan", Plan) == plan(f"step/{number}/plan")
+    theirs.set_state("cancelling")
+    with pytest.raises(JobCancelled):
+        record(ours, "step/9/plan")
 
 
-def test_an_entry_that_was_rolled_back_is_not_remembered(database: Database) -> None:
+def test_an_entry_that_was_rolled_back_is_not_remembered(database: SqlDatabase) -> None:
     class Power(Exception):
         """Goes out before the commit."""
 
@@ -294,7 +293,7 @@ def test_an_entry_that_was_rolled_back_is_not_remembered(database: Database) -> 
     assert journal.peek(KEY, Plan) == plan(KEY)
 
 
-def test_running_begins_with_the_first_effect_and_is_written_once(database: Database) -> None:
+def test_running_begins_with_the_first_effect_and_is_written_once(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     assert journal.state() == JobState("queued")
     seen: list[str] = []
@@ -305,7 +304,7 @@ def test_running_begins_with_the_first_effect_and_is_written_once(database: Data
 
 
 @pytest.mark.parametrize("state", ["cancelling", "cancelled"])
-def test_a_job_that_is_being_cancelled_begins_no_effect(database: Database, state: str) -> None:
+def test_a_job_that_is_being_cancelled_begins_no_effect(database: SqlDatabase, state: str) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "a")
     journal.set_state("cancelling")
@@ -316,7 +315,7 @@ def test_a_job_that_is_being_cancelled_begins_no_effect(database: Database, stat
     assert record(journal, "a") == plan("a")
 
 
-def test_a_final_job_takes_no_effect_not_even_one_that_was_under_way(database: Database) -> None:
+def test_a_final_job_takes_no_effect_not_even_one_that_was_under_way(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
 
     def slow() -> Plan:
@@ -330,7 +329,7 @@ def test_a_final_job_takes_no_effect_not_even_one_that_was_under_way(database: D
     assert keys(journal) == []
 
 
-def test_a_waiting_job_whose_effects_are_all_recorded_succeeds_through_running(database: Database) -> None:
+def test_a_waiting_job_whose_effects_are_all_recorded_succeeds_through_running(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "final/video")
     journal.wait(JobWaiting("disk", "no room for the export"))
@@ -338,7 +337,7 @@ def test_a_waiting_job_whose_effects_are_all_recorded_succeeds_through_running(d
     assert states(journal) == ["queued", "running", "waiting", "running", "succeeded"]
 
 
-def test_a_wait_is_recorded_only_where_the_job_can_wait(database: Database) -> None:
+def test_a_wait_is_recorded_only_where_the_job_can_wait(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     journal.wait(JobWaiting("disk", "full", key=KEY))
     assert journal.state().state == "queued"
@@ -348,7 +347,7 @@ def test_a_wait_is_recorded_only_where_the_job_can_wait(database: Database) -> N
 
 
 def test_a_full_disk_does_not_keep_a_wait_from_being_told(
-    database: Database, caplog: pytest.LogCaptureFixture
+    database: SqlDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(moment: str, _key: str) -> None:
         if moment == "before":
@@ -364,7 +363,7 @@ def wait_at(journal: SqlJournal, key: str) -> None:
     journal.wait(JobWaiting("unclear", "no clear reply", key=key))
 
 
-def test_each_wait_that_is_taken_up_again_renews_its_key_alone(database: Database) -> None:
+def test_each_wait_that_is_taken_up_again_renews_its_key_alone(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "a")
     wait_at(journal, KEY)
@@ -379,7 +378,7 @@ def test_each_wait_that_is_taken_up_again_renews_its_key_alone(database: Databas
     assert SqlJournal(database, JOB).renewals("step/1/plan") == 0
 
 
-def test_a_wait_for_something_else_in_between_does_not_lose_a_renewal(database: Database) -> None:
+def test_a_wait_for_something_else_in_between_does_not_lose_a_renewal(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "a")
     wait_at(journal, KEY)
@@ -390,7 +389,9 @@ def test_a_wait_for_something_else_in_between_does_not_lose_a_renewal(database: 
     assert (journal.renewals(KEY), journal.renewals("step/1/plan")) == (1, 1)
 
 
-def test_waiting_again_at_the_same_key_in_the_run_that_took_it_up_takes_nothing_back(database: Database) -> None:
+def test_waiting_again_at_the_same_key_in_the_run_that_took_it_up_takes_nothing_back(
+    database: SqlDatabase,
+) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "a")
     wait_at(journal, KEY)
@@ -399,7 +400,7 @@ def test_waiting_again_at_the_same_key_in_the_run_that_took_it_up_takes_nothing_
     assert journal.renewals(KEY) == 1
 
 
-def test_opening_a_waiting_job_twice_renews_once(database: Database) -> None:
+def test_opening_a_waiting_job_twice_renews_once(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB)
     record(journal, "a")
     wait_at(journal, KEY)
@@ -407,7 +408,7 @@ def test_opening_a_waiting_job_twice_renews_once(database: Database) -> None:
     assert SqlJournal(database, JOB).renewals(KEY) == 1
 
 
-def test_watchers_hear_of_everything_in_order_and_can_go_on_after_a_number(database: Database) -> None:
+def test_watchers_hear_of_everything_in_order_and_can_go_on_after_a_number(database: SqlDatabase) -> None:
     heard: list[Event] = []
     journal = SqlJournal(database, JOB, watcher=heard.append)
     record(journal, "a")
@@ -429,7 +430,7 @@ def test_watchers_hear_of_everything_in_order_and_can_go_on_after_a_number(datab
 
 
 def test_a_watcher_is_told_after_the_commit_and_its_error_stops_nothing(
-    database: Database, caplog: pytest.LogCaptureFixture
+    database: SqlDatabase, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[int] = []
 
@@ -445,7 +446,7 @@ def test_a_watcher_is_told_after_the_commit_and_its_error_stops_nothing(
     assert SqlJournal(database, JOB).peek("a", Plan) == plan("a")
 
 
-def test_an_interrupt_in_a_watcher_stops_the_run_and_keeps_the_entry(database: Database) -> None:
+def test_an_interrupt_in_a_watcher_stops_the_run_and_keeps_the_entry(database: SqlDatabase) -> None:
     def watcher(event: Event) -> None:
         if isinstance(event, EntryRecorded):
             raise KeyboardInterrupt
@@ -455,7 +456,7 @@ def test_an_interrupt_in_a_watcher_stops_the_run_and_keeps_the_entry(database: D
     assert SqlJournal(database, JOB).peek("a", Plan) == plan("a")
 
 
-def test_times_come_from_the_clock_and_never_enter_a_value(database: Database) -> None:
+def test_times_come_from_the_clock_and_never_enter_a_value(database: SqlDatabase) -> None:
     journal = SqlJournal(database, JOB, clock=lambda: 42.5)
     record(journal, "a")
     entry = journal.entries()[-1]
@@ -463,7 +464,7 @@ def test_times_come_from_the_clock_and_never_enter_a_value(database: Database) -
     assert entry.value == plan("a").model_dump(mode="json")
 
 
-def test_a_crash_seam_hears_of_every_commit_before_and_after(database: Database) -> None:
+def test_a_crash_seam_hears_of_every_commit_before_and_after(database: SqlDatabase) -> None:
     moments: list[tuple[str, str, int]] = []
 
     def on_commit(moment: str, key: str) -> None:

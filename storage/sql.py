@@ -1,0 +1,78 @@
+"""What every database of jobs and journals offers, whatever its dialect: transactions, room, a version.
+
+It knows nothing of what the rows mean, and no dialect: those are `storage.database` and `storage.postgres`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from contextlib import AbstractContextManager
+from typing import Any, Self, TypeAlias
+
+from sqlalchemy import Connection, Engine
+
+from orchestrator.errors import BackendMisconfigured
+
+Version: TypeAlias = tuple[int, int, int]
+
+
+class SqlDatabase(ABC):
+    """One database. `where` names it in messages, without a password."""
+
+    where: str
+    _engine: Engine
+    _writes: Engine
+
+    @contextlib.contextmanager
+    def read(self) -> Generator[Connection]:
+        """A transaction that only reads: one consistent view."""
+        with self._translated(), self._engine.begin() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def write(self) -> Generator[Connection]:
+        """A transaction that writes. It is short: no effect ever runs inside one."""
+        with self._translated(), self._writes.begin() as connection:
+            self._note_write()
+            yield connection
+
+    @abstractmethod
+    def version(self, connection: Connection | None = None) -> Version:
+        """Equal at two moments: nobody committed anything between them.
+
+        Of a write transaction's `connection`: the version that its commit makes.
+        """
+
+    @abstractmethod
+    def now(self, connection: Connection) -> float:
+        """Seconds since the epoch by the one clock that all holders of leases share."""
+
+    @abstractmethod
+    def require_space(self) -> None:
+        """Raise JobWaiting(disk) where what is about to be paid for could not be recorded."""
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @abstractmethod
+    def _translated(self) -> AbstractContextManager[None]:
+        """Turns the driver's errors into ours."""
+
+    def _note_write(self) -> None:  # noqa: B027 - a dialect that counts them says so
+        """A write transaction has begun."""
+
+
+def damaged(where: Any, why: object) -> BackendMisconfigured:
+    """The error for a journal that says what cliploop never writes."""
+    return BackendMisconfigured(
+        f"{where} is damaged ({why}): put a copy in its place, or start over with --fresh"
+    )
