@@ -1,0 +1,150 @@
+"""Messages between processes: RQ on Redis. Only wake-up calls: the truth is in SQL, and duplicates are harmless.
+
+Functions are named by strings, arguments are JSON, ids are always new. Who takes a message has taken it off the
+queue for good: what a killed process had taken is sent again by the reaper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from redis import Redis
+from redis.exceptions import RedisError
+from rq import Queue
+from rq.exceptions import DequeueTimeout
+from rq.intermediate_queue import IntermediateQueue
+from rq.serializers import JSONSerializer
+
+from orchestrator.errors import BackendMisconfigured, BackendUnavailable
+from storage.tables import Priority
+
+REASON = "reason"
+PRIORITIES: tuple[Priority, ...] = ("high", "normal", "low")
+ADVANCE = "workers.reason.advance"
+RENDER = "workers.render.render"
+WORDS_KEPT_SECONDS = 3600  # of a job's progress, which is transient
+
+
+@dataclass(frozen=True)
+class Message:
+    """A call that was taken off a queue."""
+
+    function: str
+    arguments: tuple[str, ...]
+    queue: str
+
+
+def render_queue(generator: str, priority: Priority) -> str:
+    """The queue of a generator's clips."""
+    return f"render:{generator}:{priority}"
+
+
+def render_queues(generator: str) -> list[str]:
+    """All of a generator's queues, the most urgent first."""
+    return [render_queue(generator, priority) for priority in PRIORITIES]
+
+
+class Messages:
+    """Sends and takes messages, and tells watchers that there is news. `url`: redis://…, rediss://… or unix://….
+
+    Raises BackendMisconfigured for a URL that is none, and BackendUnavailable whenever the broker is away.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._redis: Any = cast("Any", Redis).from_url(
+                url, socket_connect_timeout=5.0, health_check_interval=30
+            )
+        except ValueError as error:
+            raise BackendMisconfigured("the broker's URL cannot be read: write redis://host:6379/0") from error
+
+    def advance(self, job_id: str) -> None:
+        """Have some reason worker go on with the job."""
+        self._send(REASON, ADVANCE, job_id)
+
+    def render(self, generator: str, priority: Priority, job_id: str, key: str) -> None:
+        """Have a worker of that generator render the clip `key` of the job."""
+        self._send(render_queue(generator, priority), RENDER, job_id, key)
+
+    def take(self, queues: Sequence[str], seconds: float) -> Message | None:
+        """The next message, from the first queue that has one; None if none came in that time (whole seconds)."""
+        with _reached():
+            named = [self._queue(name) for name in queues]
+            try:
+                taken = Queue.dequeue_any(
+                    named, max(1, round(seconds)), connection=self._redis, serializer=JSONSerializer
+                )
+            except DequeueTimeout:
+                return None
+            if taken is None:
+                return None
+            rq_job, queue = cast("tuple[Any, Any]", taken)
+            message = Message(str(rq_job.func_name), tuple(map(str, rq_job.args)), str(queue.name))
+            rq_job.delete(remove_from_queue=False)
+            IntermediateQueue(queue.key, self._redis).remove(rq_job.id)
+            return message
+
+    def depths(self) -> dict[str, int]:
+        """How many messages wait in each queue that has any."""
+        with _reached():
+            queues = cast("Any", Queue).all(connection=self._redis)
+            counts = {str(queue.name): int(queue.count) for queue in queues}
+            return {name: count for name, count in counts.items() if count}
+
+    def tell(self, job_id: str, words: dict[str, Any], kind: Literal["news", "progress"] = "news") -> None:
+        """Wake who watches the job. Progress is also kept for a while, for those who ask later."""
+        with _reached():
+            if kind == "progress":
+                self._redis.set(_progress_key(job_id), json.dumps(words), ex=WORDS_KEPT_SECONDS)
+            self._redis.publish(_channel(job_id), json.dumps({"kind": kind, **words}))
+
+    def progress(self, job_id: str) -> dict[str, Any] | None:
+        """What was last told of the job's progress, if it is still known."""
+        with _reached():
+            words = self._redis.get(_progress_key(job_id))
+            return None if words is None else json.loads(words)
+
+    def heard(self, job_ids: Sequence[str], seconds: float) -> Iterator[dict[str, Any] | None]:
+        """What is told of these jobs, as it comes; None whenever nothing came in that time."""
+        with _reached(), contextlib.closing(self._redis.pubsub(ignore_subscribe_messages=True)) as ear:
+            ear.subscribe(*map(_channel, job_ids))
+            while True:
+                said = ear.get_message(timeout=seconds)
+                yield None if said is None else json.loads(said["data"])
+
+    def ping(self) -> None:
+        """Raise BackendUnavailable if the broker is away."""
+        with _reached():
+            self._redis.ping()
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self._redis.close()
+
+    def _queue(self, name: str) -> Any:
+        return Queue(name, connection=self._redis, serializer=JSONSerializer, default_timeout=-1)
+
+    def _send(self, queue: str, function: str, *arguments: str) -> None:
+        with _reached():
+            # No time limit by RQ: its alarm would be caught as an ordinary error. Ours is in the worker.
+            self._queue(queue).enqueue_call(function, args=arguments, timeout=-1, result_ttl=0, failure_ttl=0)
+
+
+def _channel(job_id: str) -> str:
+    return f"cliploop:job:{job_id}"
+
+
+def _progress_key(job_id: str) -> str:
+    return f"cliploop:progress:{job_id}"
+
+
+@contextlib.contextmanager
+def _reached() -> Generator[None]:
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        raise BackendUnavailable(f"the broker cannot be reached ({error}): is it running?") from error

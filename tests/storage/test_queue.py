@@ -1,0 +1,90 @@
+"""Messages on a real broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import BackendMisconfigured, BackendUnavailable
+from storage.broker import embedded
+from storage.queue import ADVANCE, RENDER, Message, Messages, render_queue, render_queues
+
+
+@pytest.fixture
+def messages(tmp_path: Path) -> Iterator[Messages]:
+    with embedded(tmp_path) as url:
+        messages = Messages(url)
+        yield messages
+        messages.close()
+
+
+def test_a_message_is_taken_once_as_it_was_sent(messages: Messages) -> None:
+    messages.advance("job-1")
+    assert messages.depths() == {"reason": 1}
+    assert messages.take(["reason"], 1) == Message(ADVANCE, ("job-1",), "reason")
+    assert messages.take(["reason"], 1) is None
+    assert messages.depths() == {}
+
+
+def test_nothing_of_a_taken_message_is_left_in_the_broker(messages: Messages) -> None:
+    messages.render("simulated", "normal", "job-1", "step/1/attempt/1/clip")
+    messages.take(render_queues("simulated"), 1)
+    messages.advance("job-1")
+    messages.take(["reason"], 1)
+    assert set(messages._redis.keys("*")) == {b"rq:queues"}
+
+
+def test_urgent_clips_come_first_and_other_generators_clips_not_at_all(messages: Messages) -> None:
+    for priority in ("low", "normal", "high"):
+        messages.render("wan", priority, "job", priority)
+    messages.render("other", "high", "job", "not ours")
+    taken = [messages.take(render_queues("wan"), 1) for _ in range(3)]
+    assert [message.arguments[1] for message in taken if message] == ["high", "normal", "low"]
+    assert [message.function for message in taken if message] == [RENDER] * 3
+    assert messages.take(render_queues("wan"), 1) is None
+    assert messages.depths() == {render_queue("other", "high"): 1}
+
+
+def test_the_same_call_twice_is_two_messages(messages: Messages) -> None:
+    for _ in range(2):
+        messages.advance("job-1")
+    assert messages.depths() == {"reason": 2}
+
+
+def test_who_waits_hears_at_once(messages: Messages) -> None:
+    heard: list[Message | None] = []
+    waiting = threading.Thread(target=lambda: heard.append(messages.take(["reason"], 30)))
+    waiting.start()
+    messages.advance("job-1")
+    waiting.join(5)
+    assert heard == [Message(ADVANCE, ("job-1",), "reason")]
+
+
+def test_watchers_hear_of_their_job_and_of_no_other(messages: Messages) -> None:
+    ears = messages.heard(["mine"], 0.2)
+    assert next(ears) is None
+    messages.tell("other", {"sequence": 1})
+    messages.tell("mine", {"sequence": 2})
+    assert next(word for word in ears if word) == {"kind": "news", "sequence": 2}
+
+
+def test_progress_can_be_asked_for_later(messages: Messages) -> None:
+    assert messages.progress("mine") is None
+    messages.tell("mine", {"fraction": 0.5}, "progress")
+    assert messages.progress("mine") == {"fraction": 0.5}
+
+
+def test_a_url_that_is_none_is_refused_without_repeating_it() -> None:
+    with pytest.raises(BackendMisconfigured, match="redis://") as refused:
+        Messages("postgres://user:secret@host")
+    assert "secret" not in str(refused.value)
+
+
+def test_a_broker_that_is_away_is_said_to_be(tmp_path: Path) -> None:
+    messages = Messages(f"unix://{tmp_path}/none.sock")
+    for call in (messages.ping, lambda: messages.advance("a"), lambda: messages.take(["reason"], 1)):
+        with pytest.raises(BackendUnavailable, match="is it running"):
+            call()
