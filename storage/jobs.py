@@ -101,14 +101,19 @@ def create_job(
             return False
         if connection.execute(_SELECT_LINE, {"job": id}).first() is not None:
             raise damaged(database.where, f"it has lines of job {id}, but its job is gone")
-        values = {"id": id, "parent_id": parent_id, "task": dump(task), "policy": dump(policy)}
-        connection.execute(
-            insert(JobRow).values(
-                **values, state="queued", message="", at_key="", next_sequence=1, created_at=clock()
-            )
-        )
-        append_entry(connection, id, "", "state", None, asdict(JobState("queued")), clock())
+        add_job(connection, id, task, policy, parent_id=parent_id, now=clock())
     return True
+
+
+def add_job(
+    connection: Connection, id: str, task: Task, policy: Policy, *, parent_id: str | None, now: float
+) -> None:
+    """Store a new job in state `queued`, inside a write transaction. Raises IntegrityError if the id is taken."""
+    values = {"id": id, "parent_id": parent_id, "task": dump(task), "policy": dump(policy)}
+    connection.execute(
+        insert(JobRow).values(**values, state="queued", message="", at_key="", next_sequence=1, created_at=now)
+    )
+    append_entry(connection, id, "", "state", None, asdict(JobState("queued")), now)
 
 
 def load_job(database: SqlDatabase, id: str) -> StoredJob:

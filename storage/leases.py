@@ -127,3 +127,11 @@ def _row(connection: Connection, name: str) -> Row[int, str, float, int]:
 
 def _lost(lease: Lease) -> LeaseLost:
     return LeaseLost(f"the lease {lease.name} is held by somebody else now: what was done under it is dropped")
+
+
+def any_held(database: SqlDatabase, prefix: str) -> bool:
+    """Whether any lease whose name begins so is held by somebody alive."""
+    with database.read() as connection:
+        begins = LeaseRow.name.startswith(prefix, autoescape=True)
+        held = begins, LeaseRow.holder != "", LeaseRow.expires_at > database.now(connection)
+        return connection.execute(select(LeaseRow.name).where(*held).limit(1)).first() is not None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -26,6 +27,7 @@ REASON = "reason"
 PRIORITIES: tuple[Priority, ...] = ("high", "normal", "low")
 ADVANCE = "workers.reason.advance"
 RENDER = "workers.render.render"
+_OF = "__"  # between a message's job and its own name; RQ allows letters, digits, - and _ in an id
 WORDS_KEPT_SECONDS = 3600  # of a job's progress, which is transient
 
 
@@ -88,6 +90,12 @@ class Messages:
             IntermediateQueue(queue.key, self._redis).remove(rq_job.id)
             return message
 
+    def waiting(self) -> set[str]:
+        """The jobs that some message in some queue is about."""
+        with _reached():
+            queues = cast("Any", Queue).all(connection=self._redis)
+            return {id.partition(_OF)[0] for queue in queues for id in map(str, queue.job_ids)}
+
     def depths(self) -> dict[str, int]:
         """How many messages wait in each queue that has any."""
         with _reached():
@@ -131,7 +139,14 @@ class Messages:
     def _send(self, queue: str, function: str, *arguments: str) -> None:
         with _reached():
             # No time limit by RQ: its alarm would be caught as an ordinary error. Ours is in the worker.
-            self._queue(queue).enqueue_call(function, args=arguments, timeout=-1, result_ttl=0, failure_ttl=0)
+            self._queue(queue).enqueue_call(
+                function,
+                args=arguments,
+                timeout=-1,
+                result_ttl=0,
+                failure_ttl=0,
+                job_id=f"{arguments[0]}{_OF}{secrets.token_hex(8)}",
+            )
 
 
 def _channel(job_id: str) -> str:

@@ -1,0 +1,110 @@
+"""What the processes of one service share: the database, the artifacts, the messages, and how to build ports.
+
+The service and the workers are given one of these; a test makes one in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cliploop.asked import SystemClock
+from cliploop.compose import Composition
+from orchestrator.ports import Artifacts, Ports
+from orchestrator.records import Policy, Task
+from storage.artifacts import LocalArtifacts
+from storage.database import Database
+from storage.jobs import StoredJob
+from storage.postgres import PostgresDatabase
+from storage.queue import Messages
+from storage.sql import SqlDatabase
+
+DATA = Path("cliploop-data")
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the parts of a service are. `database` is a PostgreSQL URL, or None for SQLite in the data folder."""
+
+    data: Path
+    broker: str
+    database: str | None = None
+
+    def environment(self) -> dict[str, str]:
+        """The variables that tell a child process the same; no secret is ever on a command line."""
+        said = {"CLIPLOOP_DATA": str(self.data.absolute()), "CLIPLOOP_REDIS_URL": self.broker}
+        return said if self.database is None else {**said, "CLIPLOOP_DATABASE_URL": self.database}
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str], *, broker: str = "") -> Addresses:
+        """As the environment says; `broker` is the embedded one's, where none is named."""
+        return cls(
+            data=Path(environ.get("CLIPLOOP_DATA") or DATA),
+            broker=environ.get("CLIPLOOP_REDIS_URL") or broker,
+            database=environ.get("CLIPLOOP_DATABASE_URL") or None,
+        )
+
+
+@dataclass(frozen=True)
+class Site:
+    """Open connections to all parts."""
+
+    database: SqlDatabase
+    artifacts: Artifacts
+    messages: Messages
+    composition: Composition
+    scratch: Path
+
+    @classmethod
+    def opened(cls, addresses: Addresses, composition: Composition) -> Site:
+        """Connect. Raises BackendMisconfigured, BackendUnavailable, JobWaiting(disk)."""
+        data = addresses.data.absolute()
+        database: SqlDatabase = (
+            PostgresDatabase(addresses.database) if addresses.database else Database(data / "cliploop.sqlite")
+        )
+        try:
+            artifacts = LocalArtifacts(data / "artifacts")
+            messages = Messages(addresses.broker)
+        except BaseException:
+            database.close()
+            raise
+        scratch = data / "scratch"
+        scratch.mkdir(exist_ok=True)
+        return cls(database, artifacts, messages, composition, scratch)
+
+    def ports(
+        self, policy: Policy, progress: Callable[[str, float], None], cancelled: Callable[[], bool]
+    ) -> Ports:
+        """The ports that a job's frozen policy names. Raises BackendMisconfigured."""
+        return self.composition.ports(
+            policy,
+            self.artifacts,
+            clock=SystemClock(),
+            progress=progress,
+            cancelled=cancelled,
+            scratch=self.scratch,
+        )
+
+    def close(self) -> None:
+        """Give back every connection."""
+        self.messages.close()
+        self.database.close()
+
+    def __enter__(self) -> Site:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def asked_of(stored: StoredJob) -> tuple[Task, Policy]:
+    """The records of a stored job. Raises pydantic.ValidationError for those of a version that had others."""
+    return Task.model_validate(stored.task), Policy.model_validate(stored.policy)
+
+
+def process_name(role: str) -> str:
+    """Who holds a lease: role, machine, process."""
+    return f"{role}@{os.uname().nodename[:64]}:{os.getpid()}"

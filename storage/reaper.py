@@ -1,0 +1,49 @@
+"""Takes up what was dropped: jobs that should move, that nobody works on, and that no message is about.
+
+Run by every worker and API process, one at a time. It looks at the truth and at the queues, never at RQ's own
+registries: a killed worker's lease runs out, a lost message is sent again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from orchestrator.errors import CliploopError
+from storage.leases import any_held, hand_back, is_held, take
+from storage.queue import Messages
+from storage.sql import SqlDatabase
+from storage.submissions import unfinished
+
+EVERY_SECONDS = 2.0
+_NAME = "reaper"
+_log = logging.getLogger(__name__)
+
+
+def reap(database: SqlDatabase, messages: Messages, holder: str) -> list[str]:
+    """Send a message for every job that was dropped; their ids. Nothing if another process is at it."""
+    lease = take(database, _NAME, holder)
+    if lease is None:
+        return []
+    try:
+        known = messages.waiting()
+        dropped = [job for job in unfinished(database) if job not in known and not _is_worked_on(database, job)]
+        for job_id in dropped:
+            messages.advance(job_id)
+        return dropped
+    finally:
+        hand_back(database, lease)
+
+
+def reap_quietly(database: SqlDatabase, messages: Messages, holder: str) -> None:
+    """The same in a process that must go on: database or broker away for a moment is no reason to end."""
+    try:
+        dropped = reap(database, messages, holder)
+    except CliploopError as error:
+        _log.warning("the reaper could not look: %s", error)
+        return
+    if dropped:
+        _log.warning("taken up again: %s", ", ".join(dropped))
+
+
+def _is_worked_on(database: SqlDatabase, job_id: str) -> bool:
+    return is_held(database, f"job/{job_id}") or any_held(database, f"clip/{job_id}/")

@@ -1,0 +1,224 @@
+"""Jobs as the service knows them: submitted once, listed by owner, cancelled, deleted.
+
+It knows who asked and in which order, not what a job does. Everything that must hold together is one transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator.errors import CliploopError, JobNotFound
+from orchestrator.records import Policy, Task
+from storage import leases, references
+from storage.jobs import (
+    FINAL_STATES,
+    IllegalState,
+    JobState,
+    State,
+    StoredJob,
+    add_job,
+    change_state,
+    require_job,
+)
+from storage.sql import SqlDatabase
+from storage.tables import EntryRow, IdempotencyRow, JobRow, Priority, SubmissionRow
+
+
+class OtherRequest(CliploopError):
+    """The idempotency key stood for another request."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client asked for. `fingerprint` is a digest of all of it, for a repeated `idempotency_key`."""
+
+    owner: str
+    preset: str
+    priority: Priority = "normal"
+    idempotency_key: str | None = None
+    fingerprint: str = ""
+    parent_id: str | None = None
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job with what the client said about it. `submitted_at`: seconds since the epoch."""
+
+    job: StoredJob
+    owner: str
+    preset: str
+    priority: Priority
+    submitted_at: float
+
+
+def submit(database: SqlDatabase, job_id: str, task: Task, policy: Policy, request: Request) -> tuple[str, bool]:
+    """Store the job in state `queued`; (its id, whether it is new).
+
+    The same idempotency key with the same fingerprint gives the job that it gave before, however many processes
+    are asked at once. Raises OtherRequest if it stood for something else.
+    """
+    try:
+        with database.write() as connection:
+            known = _known(connection, request)
+            if known is not None:
+                return known, False
+            _add(database, connection, job_id, task, policy, request)
+            return job_id, True
+    except IntegrityError:
+        with database.write() as connection:  # another process was quicker with the same key
+            known = _known(connection, request)
+        if known is None:
+            raise
+        return known, False
+
+
+def _add(
+    database: SqlDatabase, connection: Connection, job_id: str, task: Task, policy: Policy, request: Request
+) -> None:
+    now = database.now(connection)
+    add_job(connection, job_id, task, policy, parent_id=request.parent_id, now=now)
+    connection.execute(
+        insert(SubmissionRow).values(
+            job_id=job_id,
+            owner=request.owner,
+            preset=request.preset,
+            priority=request.priority,
+            submitted_at=now,
+        )
+    )
+    if request.idempotency_key is not None:
+        connection.execute(
+            insert(IdempotencyRow).values(
+                owner=request.owner,
+                key=request.idempotency_key,
+                fingerprint=request.fingerprint,
+                job_id=job_id,
+                created_at=now,
+            )
+        )
+    references.hold(connection, job_id, [task.picture])
+
+
+def _known(connection: Connection, request: Request) -> str | None:
+    if request.idempotency_key is None:
+        return None
+    ours = IdempotencyRow.owner == request.owner, IdempotencyRow.key == request.idempotency_key
+    row = connection.execute(select(IdempotencyRow.fingerprint, IdempotencyRow.job_id).where(*ours)).first()
+    if row is None:
+        return None
+    if row.fingerprint != request.fingerprint:
+        raise OtherRequest(
+            f"the idempotency key {request.idempotency_key!r} was sent with another request: send a new key"
+        )
+    return cast("str", row.job_id)
+
+
+def find(database: SqlDatabase, job_id: str, owner: str | None) -> Submitted:
+    """The job, if it is the owner's (None: anybody's). Raises JobNotFound, for another owner's too."""
+    with database.read() as connection:
+        return _find(database, connection, job_id, owner)
+
+
+def _find(database: SqlDatabase, connection: Connection, job_id: str, owner: str | None) -> Submitted:
+    row = connection.execute(select(SubmissionRow.__table__).where(SubmissionRow.job_id == job_id)).first()
+    if row is None or owner not in (None, row.owner):
+        raise JobNotFound(f"there is no job {job_id}")
+    return _submitted(require_job(connection, job_id, database.where), row)
+
+
+def _submitted(job: StoredJob, row: Row[Any]) -> Submitted:
+    return Submitted(job, row.owner, row.preset, row.priority, row.submitted_at)
+
+
+def priority_of(database: SqlDatabase, job_id: str) -> Priority:
+    """How urgent the job is. Raises JobNotFound."""
+    return find(database, job_id, None).priority
+
+
+def listed(
+    database: SqlDatabase,
+    owner: str | None,
+    *,
+    states: tuple[State, ...] = (),
+    limit: int = 20,
+    after: str | None = None,
+) -> list[Submitted]:
+    """The newest jobs of an owner (None: of all), at most `limit`, from the one after `after` on.
+
+    Raises JobNotFound for an `after` that is none of theirs.
+    """
+    with database.read() as connection:
+        query = select(SubmissionRow.__table__).join(JobRow, JobRow.id == SubmissionRow.job_id)
+        if owner is not None:
+            query = query.where(SubmissionRow.owner == owner)
+        if states:
+            query = query.where(JobRow.state.in_(states))
+        if after is not None:
+            last = _find(database, connection, after, owner)
+            at, older = SubmissionRow.submitted_at, SubmissionRow.submitted_at < last.submitted_at
+            query = query.where(or_(older, and_(at == last.submitted_at, SubmissionRow.job_id < after)))
+        query = query.order_by(SubmissionRow.submitted_at.desc(), SubmissionRow.job_id.desc()).limit(limit)
+        rows = connection.execute(query).all()
+        return [_submitted(require_job(connection, row.job_id, database.where), row) for row in rows]
+
+
+def active(database: SqlDatabase, owner: str) -> int:
+    """How many of an owner's jobs have not ended."""
+    with database.read() as connection:
+        query = select(func.count()).select_from(SubmissionRow).join(JobRow, JobRow.id == SubmissionRow.job_id)
+        query = query.where(SubmissionRow.owner == owner, JobRow.state.not_in(FINAL_STATES))
+        return int(connection.execute(query).scalar_one())
+
+
+def ahead_of(database: SqlDatabase, job: Submitted) -> int:
+    """How many queued jobs were submitted before this one."""
+    with database.read() as connection:
+        query = select(func.count()).select_from(SubmissionRow).join(JobRow, JobRow.id == SubmissionRow.job_id)
+        earlier = SubmissionRow.submitted_at < job.submitted_at
+        return int(connection.execute(query.where(JobRow.state == "queued", earlier)).scalar_one())
+
+
+def unfinished(database: SqlDatabase) -> list[str]:
+    """The ids of all jobs that should be moving: not waiting, not ended."""
+    with database.read() as connection:
+        moving = JobRow.state.in_(("queued", "running", "cancelling"))
+        query = select(SubmissionRow.job_id).join(JobRow, JobRow.id == SubmissionRow.job_id).where(moving)
+        return list(connection.execute(query.order_by(SubmissionRow.submitted_at)).scalars())
+
+
+def cancel(database: SqlDatabase, job_id: str, owner: str | None) -> JobState:
+    """Ask the job to stop; its state now. One that never began is cancelled at once.
+
+    Raises JobNotFound, and IllegalState if it has ended.
+    """
+    with database.write() as connection:
+        state = _find(database, connection, job_id, owner).job.state
+        if state.state in FINAL_STATES:
+            raise IllegalState(f"job {job_id} is {state.state}: there is nothing to cancel")
+        if state.state == "cancelling":
+            return state
+        asked = JobState("cancelled" if state.state == "queued" else "cancelling")
+        change_state(connection, job_id, asked, database.now(connection))
+        return asked
+
+
+def remove(database: SqlDatabase, job_id: str, owner: str | None) -> None:
+    """Remove the job, its journal and its references; its children keep what they share.
+
+    Raises JobNotFound, and IllegalState while it is moving: cancel it first.
+    """
+    with database.write() as connection:
+        state = _find(database, connection, job_id, owner).job.state.state
+        if state not in FINAL_STATES:
+            raise IllegalState(f"job {job_id} is {state}: cancel it first")
+        references.let_go(connection, job_id, database.now(connection))
+        for prefix in (f"job/{job_id}", f"clip/{job_id}/"):
+            leases.forget(connection, prefix)
+        connection.execute(update(JobRow).where(JobRow.parent_id == job_id).values(parent_id=None))
+        for table in (EntryRow, IdempotencyRow, SubmissionRow):
+            connection.execute(delete(table).where(table.job_id == job_id))
+        connection.execute(delete(JobRow).where(JobRow.id == job_id))

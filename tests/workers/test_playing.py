@@ -1,0 +1,138 @@
+"""Jobs played by workers, message by message, in this process: on a real broker and a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cliploop.site import Site, asked_of
+from orchestrator.trajectory import trajectory_of
+from storage.jobs import load_job
+from storage.journal import SqlJournal, read_entries
+from storage.leases import hand_back, take
+from storage.queue import REASON, render_queues
+from storage.reaper import reap
+from storage.submissions import cancel
+from tests.workers.sites import a_site, submitted
+from workers.worker import DOES
+
+QUEUES = (REASON, *render_queues("simulated"), *render_queues("simulated-perfect"))
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with a_site(tmp_path) as site:
+        yield site
+
+
+def do_next(site: Site, name: str = "tester") -> str | None:
+    """Do one message, as a worker would; the function that it named, None if none is there."""
+    message = site.messages.take(QUEUES, 1)
+    if message is None:
+        return None
+    DOES[message.function](site, message, name)
+    return message.function
+
+
+def drained(site: Site) -> int:
+    """Do messages until none is left; how many."""
+    count = 0
+    while do_next(site) is not None:
+        count += 1
+    return count
+
+
+def state(site: Site, job_id: str) -> str:
+    return load_job(site.database, job_id).state.state
+
+
+def test_a_job_runs_to_its_end_through_messages(site: Site) -> None:
+    job_id = submitted(site)
+    site.messages.advance(job_id)
+    drained(site)
+    stored = load_job(site.database, job_id)
+    assert stored.state.state == "succeeded"
+    task, policy = asked_of(stored)
+    ports = site.ports(policy, lambda _key, _fraction: None, lambda: False)
+    trajectory = trajectory_of(job_id, task, policy, ports, SqlJournal(site.database, job_id))
+    assert trajectory.outcome is not None
+    assert trajectory.outcome.video is not None
+    clips = [entry.key for entry in read_entries(site.database, job_id) if entry.key.endswith("/clip")]
+    assert len(clips) == len(set(clips)) > 0
+
+
+def test_a_job_is_running_only_once_its_first_effect_is_done_or_scheduled(site: Site) -> None:
+    job_id = submitted(site)
+    site.messages.advance(job_id)
+    assert state(site, job_id) == "queued"
+    do_next(site)
+    assert state(site, job_id) == "running"
+
+
+def test_doubled_messages_change_nothing(site: Site) -> None:
+    job_id = submitted(site, generator="simulated-perfect")
+    for _ in range(3):
+        site.messages.advance(job_id)
+    while (message := site.messages.take(QUEUES, 1)) is not None:
+        for _ in range(2):
+            DOES[message.function](site, message, "tester")
+    assert state(site, job_id) == "succeeded"
+    keys = [entry.key for entry in read_entries(site.database, job_id) if entry.kind != "state"]
+    assert len(keys) == len(set(keys))
+
+
+def test_clips_of_several_jobs_interleave_on_one_worker(site: Site) -> None:
+    jobs = [submitted(site, generator="simulated-perfect", seed=seed) for seed in (1, 2, 3)]
+    for job_id in jobs:
+        site.messages.advance(job_id)
+    drained(site)
+    assert [state(site, job_id) for job_id in jobs] == ["succeeded"] * 3
+
+
+def test_a_queued_job_is_cancelled_at_once_and_never_starts(site: Site) -> None:
+    job_id = submitted(site)
+    site.messages.advance(job_id)
+    assert cancel(site.database, job_id, None).state == "cancelled"
+    drained(site)
+    assert [entry.kind for entry in read_entries(site.database, job_id)] == ["state", "state"]
+
+
+def test_a_running_job_is_cancelled_when_its_work_has_stopped(site: Site) -> None:
+    job_id = submitted(site)
+    site.messages.advance(job_id)
+    do_next(site)
+    lease = take(site.database, f"clip/{job_id}/step/1/attempt/1/clip", "a render worker")
+    assert lease is not None
+    assert cancel(site.database, job_id, None).state == "cancelling"
+    site.messages.advance(job_id)
+    drained(site)
+    assert state(site, job_id) == "cancelling"
+    hand_back(site.database, lease)
+    site.messages.advance(job_id)
+    drained(site)
+    assert state(site, job_id) == "cancelled"
+    assert not [entry for entry in read_entries(site.database, job_id) if entry.key.endswith("/clip")]
+
+
+def test_lost_messages_are_sent_again_and_waiting_ones_are_not(site: Site) -> None:
+    job_id = submitted(site, generator="simulated-perfect")
+    assert reap(site.database, site.messages, "reaper") == [job_id]
+    assert reap(site.database, site.messages, "reaper") == []
+    do_next(site)
+    site.messages._redis.flushall()
+    assert reap(site.database, site.messages, "reaper") == [job_id]
+    drained(site)
+    assert state(site, job_id) == "succeeded"
+    assert reap(site.database, site.messages, "reaper") == []
+
+
+def test_a_job_that_somebody_works_on_is_not_taken_up(site: Site) -> None:
+    job_id = submitted(site)
+    for name in (f"job/{job_id}", f"clip/{job_id}/step/1/attempt/1/clip"):
+        lease = take(site.database, name, "alive")
+        assert lease is not None
+        assert reap(site.database, site.messages, "reaper") == []
+        hand_back(site.database, lease)
+    assert reap(site.database, site.messages, "reaper") == [job_id]

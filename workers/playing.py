@@ -1,0 +1,127 @@
+"""One visit to a job: replay its journal, go on as far as this process may, and note how the visit ended.
+
+The same function serves both kinds of worker: a reason worker may do everything but render, a render worker
+nothing but one clip. It knows leases and states; not queues, and no concrete backend.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import Connection
+
+from cliploop.site import Site, asked_of
+from orchestrator.errors import CliploopError, JobCancelled, JobWaiting, Suspended
+from orchestrator.loop import run
+from storage import references
+from storage.jobs import FINAL_STATES, load_job
+from storage.journal import Event, SqlJournal
+from storage.leases import Lease, LeaseLost, any_held, require
+
+CANCEL_ASKED_EVERY_SECONDS = 0.25
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """How a visit ended: the keys that are missing here; `()` where there is nothing to wait for."""
+
+    missing: tuple[str, ...] = ()
+
+
+def visit(
+    site: Site,
+    job_id: str,
+    lease: Lease,
+    *,
+    runnable: Callable[[str], bool],
+    progress: Callable[[str, float], None] = lambda _key, _fraction: None,
+    whole: bool,
+) -> Visit:
+    """Go on with the job under a lease. `whole`: this process decides how the job ends, not only its clip.
+
+    Raises LeaseLost if somebody else took over, JobNotFound if the job was deleted.
+    """
+    if load_job(site.database, job_id).state.state in FINAL_STATES:
+        return Visit()
+    journal = _journal(site, job_id, lease, runnable)
+    try:
+        _play(site, job_id, journal, progress, whole)
+    except Suspended as missing:
+        return Visit(missing.keys)
+    except LeaseLost:
+        raise
+    except JobWaiting as stop:
+        journal.wait(stop)
+    except JobCancelled:
+        if whole:
+            _cancelled(journal)
+    except (CliploopError, ValidationError) as error:
+        _failed(journal, str(error))
+    except Exception as error:
+        _log.exception("job %s: a fault of ours", job_id)
+        _failed(journal, f"internal error: {type(error).__name__}: {error}")
+    return Visit()
+
+
+def _play(
+    site: Site, job_id: str, journal: SqlJournal, progress: Callable[[str, float], None], whole: bool
+) -> None:
+    task, policy = asked_of(load_job(site.database, job_id))
+    ports = site.ports(policy, progress, _cancelled_asked(site, job_id))
+    if whole and journal.state().state == "cancelling":
+        if any_held(site.database, f"clip/{job_id}/"):
+            return  # the clip's worker stops it and comes back
+        raise JobCancelled(f"job {job_id} is being cancelled")
+    outcome = run(task, policy, ports, journal)
+    if whole:
+        journal.set_state("succeeded", outcome=outcome.kind)
+
+
+def _journal(site: Site, job_id: str, lease: Lease, runnable: Callable[[str], bool]) -> SqlJournal:
+    def fence(connection: Connection, value: Mapping[str, Any]) -> None:
+        require(connection, lease)
+        references.hold(connection, job_id, value)
+
+    def tell(event: Event) -> None:
+        sequence = getattr(event, "sequence", None)
+        if sequence is not None:
+            site.messages.tell(job_id, {"sequence": sequence})
+
+    return SqlJournal(site.database, job_id, watcher=tell, runnable=runnable, fence=fence)
+
+
+def _cancelled_asked(site: Site, job_id: str) -> Callable[[], bool]:
+    """Whether somebody asked to cancel; the database is asked now and then, not at every denoising step."""
+    known, asked_at = False, 0.0
+
+    def cancelled() -> bool:
+        nonlocal known, asked_at
+        now = time.monotonic()
+        if not known and now - asked_at > CANCEL_ASKED_EVERY_SECONDS:
+            asked_at = now
+            known = load_job(site.database, job_id).state.state in ("cancelling", "cancelled")
+        return known
+
+    return cancelled
+
+
+def _cancelled(journal: SqlJournal) -> None:
+    """The work has stopped: only now is the job cancelled."""
+    if journal.state().state == "cancelling":
+        journal.set_state("cancelled")
+
+
+def _failed(journal: SqlJournal, message: str) -> None:
+    state = journal.state().state
+    if state == "queued":
+        journal.set_state("running")
+    if state == "cancelling":
+        journal.set_state("cancelled")
+    elif state not in FINAL_STATES:
+        journal.set_state("failed", message=message)

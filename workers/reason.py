@@ -1,0 +1,56 @@
+"""What a reason worker does: go on with a job as far as it can without rendering, and send its missing clips."""
+
+from __future__ import annotations
+
+import logging
+
+from cliploop.site import Site, asked_of
+from orchestrator.errors import JobNotFound
+from storage.jobs import load_job
+from storage.leases import LeaseLost, hand_back, release, take
+from storage.queue import PRIORITIES
+from storage.submissions import priority_of
+from workers.heartbeat import renewed
+from workers.playing import visit
+
+_log = logging.getLogger(__name__)
+
+
+def is_clip(key: str) -> bool:
+    """Whether the effect of this key is a render."""
+    return key.endswith("/clip")
+
+
+def advance(site: Site, job_id: str, holder: str) -> None:
+    """Go on with a job until it waits for clips or for somebody, or has ended. Harmless if called too often.
+
+    Whoever finds the lease taken only says that there is more to do; the holder looks again before it leaves.
+    """
+    try:
+        lease = take(site.database, f"job/{job_id}", holder)
+        while lease is not None:
+            try:
+                with renewed(site.database, lease):
+                    missing = visit(
+                        site, job_id, lease, runnable=lambda key: not is_clip(key), whole=True
+                    ).missing
+                    _send(site, job_id, missing)
+            except BaseException:
+                hand_back(site.database, lease)
+                raise
+            lease = release(site.database, lease)
+    except LeaseLost as lost:
+        _log.warning("job %s: %s", job_id, lost)
+    except JobNotFound:
+        _log.info("job %s was deleted", job_id)
+
+
+def _send(site: Site, job_id: str, missing: tuple[str, ...]) -> None:
+    if not missing:
+        return
+    stored = load_job(site.database, job_id)
+    _, policy = asked_of(stored)
+    priority = priority_of(site.database, job_id)
+    assert priority in PRIORITIES
+    for key in missing:
+        site.messages.render(policy.generator, priority, job_id, key)

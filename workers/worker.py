@@ -1,0 +1,126 @@
+"""The worker process: takes a message, does it, takes the next; in the main thread, no fork, backends warm.
+
+SIGTERM and SIGINT hand the work back: the job's lease is given up, and its message is sent again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+
+from cliploop.site import Site
+from orchestrator.errors import BackendUnavailable, CliploopError
+from storage.queue import ADVANCE, RENDER, Message
+from storage.reaper import EVERY_SECONDS, reap_quietly
+from workers.reason import advance
+from workers.render import render
+
+WAIT_SECONDS = 1.0
+AWAY_SECONDS = 0.5  # between looks for a broker or a database that is away
+_log = logging.getLogger(__name__)
+
+
+class HandBack(BaseException):
+    """The process was asked to end: whatever is under way is given back. Nothing catches it but the worker."""
+
+
+@dataclass
+class Worker:
+    """Takes messages from these queues until it is asked to end. `name` is the holder of its leases."""
+
+    site: Site
+    queues: Sequence[str]
+    name: str
+    _ending: bool = field(default=False, init=False)
+    _busy: bool = field(default=False, init=False)
+
+    def work(self) -> None:
+        """Work until a signal comes. Call it in the main thread."""
+        with self._signals(), _reaping(self.site, self.name):
+            while not self._ending:
+                message = self._next()
+                if message is not None:
+                    self._do(message)
+
+    def _next(self) -> Message | None:
+        try:
+            return self.site.messages.take(self.queues, WAIT_SECONDS)
+        except BackendUnavailable as error:
+            _log.warning("%s", error)
+            time.sleep(AWAY_SECONDS)
+            return None
+
+    def _do(self, message: Message) -> None:
+        """One message. A failure of ours costs the message, not the worker: the reaper sends it again."""
+        self._busy = True
+        try:
+            if not self._ending:
+                DOES[message.function](self.site, message, self.name)
+                return
+            raise HandBack
+        except HandBack:
+            self._busy = False
+            self._return(message)
+        except CliploopError as error:
+            _log.warning("%s%s: %s", message.function, message.arguments, error)
+            time.sleep(AWAY_SECONDS)
+        except Exception:
+            _log.exception("%s%s", message.function, message.arguments)
+            time.sleep(AWAY_SECONDS)
+        finally:
+            self._busy = False
+
+    def _return(self, message: Message) -> None:
+        with contextlib.suppress(CliploopError):  # the reaper sends it again
+            self.site.messages.advance(message.arguments[0])
+
+    @contextlib.contextmanager
+    def _signals(self) -> Generator[None]:
+        def end(_number: int, _frame: object) -> None:
+            first, self._ending = not self._ending, True
+            if first and self._busy:
+                raise HandBack
+
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, end) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _advance(site: Site, message: Message, name: str) -> None:
+    (job_id,) = message.arguments
+    advance(site, job_id, name)
+
+
+def _render(site: Site, message: Message, name: str) -> None:
+    job_id, key = message.arguments
+    render(site, job_id, key, name)
+
+
+DOES: dict[str, Callable[[Site, Message, str], None]] = {ADVANCE: _advance, RENDER: _render}
+
+
+@contextlib.contextmanager
+def _reaping(site: Site, name: str) -> Generator[None]:
+    """A thread that looks for dropped jobs now and then while the block runs."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(EVERY_SECONDS):
+            reap_quietly(site.database, site.messages, name)
+
+    thread = threading.Thread(target=look, name="reaper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
