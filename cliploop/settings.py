@@ -20,7 +20,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 FILE_NAME = "cliploop.toml"
 PREFIX = "CLIPLOOP_"
-RESERVED = frozenset({"CLIPLOOP_CONFIG", "CLIPLOOP_REDIS_URL"})  # read by name, not keys of the file
+RESERVED = frozenset(  # read by name, not keys of the file
+    f"{PREFIX}{name}" for name in ("CONFIG", "REDIS_URL", "DATABASE_URL", "DATA", "PARENT")
+)
 BACKEND_SECTIONS = ("generators", "vlms", "planners", "verifiers")
 SECTIONS = ("defaults", "presets", *BACKEND_SECTIONS)
 
