@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 from rq import Queue
 from rq.exceptions import DequeueTimeout
 from rq.intermediate_queue import IntermediateQueue
@@ -28,6 +30,7 @@ PRIORITIES: tuple[Priority, ...] = ("high", "normal", "low")
 ADVANCE = "workers.reason.advance"
 RENDER = "workers.render.render"
 _OF = "__"  # between a message's job and its own name; RQ allows letters, digits, - and _ in an id
+ANSWER_SECONDS = 10.0  # longer than any wait for a message
 WORDS_KEPT_SECONDS = 3600  # of a job's progress, which is transient
 
 
@@ -59,7 +62,13 @@ class Messages:
     def __init__(self, url: str) -> None:
         try:
             self._redis: Any = cast("Any", Redis).from_url(
-                url, socket_connect_timeout=5.0, health_check_interval=30
+                url,
+                socket_connect_timeout=5.0,
+                socket_timeout=ANSWER_SECONDS,
+                health_check_interval=30,
+                retry=Retry(
+                    NoBackoff(), 1
+                ),  # a broker that was restarted has closed the connections that we keep
             )
         except ValueError as error:
             raise BackendMisconfigured("the broker's URL cannot be read: write redis://host:6379/0") from error

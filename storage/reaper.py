@@ -7,14 +7,17 @@ registries: a killed worker's lease runs out, a lost message is sent again.
 from __future__ import annotations
 
 import logging
+import time
 
 from orchestrator.errors import CliploopError
 from storage.leases import any_held, hand_back, is_held, take
 from storage.queue import Messages
+from storage.retrying import retry_waiting
 from storage.sql import SqlDatabase
 from storage.submissions import unfinished
 
 EVERY_SECONDS = 2.0
+LOOK_AGAIN_SECONDS = 0.2
 _NAME = "reaper"
 _log = logging.getLogger(__name__)
 
@@ -25,13 +28,31 @@ def reap(database: SqlDatabase, messages: Messages, holder: str) -> list[str]:
     if lease is None:
         return []
     try:
-        known = messages.waiting()
-        dropped = [job for job in unfinished(database) if job not in known and not _is_worked_on(database, job)]
+        dropped = _dropped(database, messages)
         for job_id in dropped:
             messages.advance(job_id)
+        retry_waiting(database, messages)
         return dropped
     finally:
         hand_back(database, lease)
+
+
+def _dropped(database: SqlDatabase, messages: Messages) -> list[str]:
+    """Looked at twice: between a message that was just taken and its lease, a job only seems to be dropped."""
+    first = _seem_dropped(database, messages)
+    if not first:
+        return []
+    time.sleep(LOOK_AGAIN_SECONDS)
+    return [job for job, number in _seem_dropped(database, messages).items() if first.get(job) == number]
+
+
+def _seem_dropped(database: SqlDatabase, messages: Messages) -> dict[str, int]:
+    """With the number of their next entry: it grows when they move."""
+    moving = unfinished(database)
+    known = messages.waiting() if moving else ()
+    return {
+        job: number for job, number in moving.items() if job not in known and not _is_worked_on(database, job)
+    }
 
 
 def reap_quietly(database: SqlDatabase, messages: Messages, holder: str) -> None:

@@ -182,12 +182,13 @@ def ahead_of(database: SqlDatabase, job: Submitted) -> int:
         return int(connection.execute(query.where(JobRow.state == "queued", earlier)).scalar_one())
 
 
-def unfinished(database: SqlDatabase) -> list[str]:
-    """The ids of all jobs that should be moving: not waiting, not ended."""
+def unfinished(database: SqlDatabase) -> dict[str, int]:
+    """All jobs that should be moving (not waiting, not ended), oldest first: id and next entry's number."""
     with database.read() as connection:
         moving = JobRow.state.in_(("queued", "running", "cancelling"))
-        query = select(SubmissionRow.job_id).join(JobRow, JobRow.id == SubmissionRow.job_id).where(moving)
-        return list(connection.execute(query.order_by(SubmissionRow.submitted_at)).scalars())
+        query = select(JobRow.id, JobRow.next_sequence).join(SubmissionRow, JobRow.id == SubmissionRow.job_id)
+        rows = connection.execute(query.where(moving).order_by(SubmissionRow.submitted_at)).all()
+        return {row.id: row.next_sequence for row in rows}
 
 
 def cancel(database: SqlDatabase, job_id: str, owner: str | None) -> JobState:
@@ -204,6 +205,21 @@ def cancel(database: SqlDatabase, job_id: str, owner: str | None) -> JobState:
         asked = JobState("cancelled" if state.state == "queued" else "cancelling")
         change_state(connection, job_id, asked, database.now(connection))
         return asked
+
+
+def take_up(database: SqlDatabase, job_id: str) -> JobState:
+    """Let a waiting job go on: it counts as running, and a message must follow. Its state now.
+
+    Raises JobNotFound, and IllegalState if it has ended. Nothing changes where it does not wait.
+    """
+    with database.write() as connection:
+        state = _find(database, connection, job_id, None).job.state
+        if state.state in FINAL_STATES:
+            raise IllegalState(f"job {job_id} is {state.state}: it does not go on")
+        if state.state == "waiting":
+            state = JobState("running")
+            change_state(connection, job_id, state, database.now(connection))
+        return state
 
 
 def remove(database: SqlDatabase, job_id: str, owner: str | None) -> None:

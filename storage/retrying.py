@@ -1,0 +1,84 @@
+"""Jobs that wait for a backend or for room on the disk are tried again by themselves, later and later, then fail.
+
+Waiting for anything else (a review, a clear reply, a change of the code) ends by a person only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from storage.jobs import JobState, change_state, require_job
+from storage.journal import read_entries
+from storage.queue import Messages
+from storage.sql import SqlDatabase
+from storage.submissions import take_up
+from storage.tables import JobRow, SubmissionRow
+
+FIRST_PAUSE_SECONDS = 30.0
+LONGEST_PAUSE_SECONDS = 600.0
+TRIES = 8  # about an hour in all
+RETRIED = ("backend", "disk")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How often a job has waited here without getting further, and since when (seconds since the epoch)."""
+
+    times: int
+    since: float
+
+
+def retry_waiting(database: SqlDatabase, messages: Messages) -> list[str]:
+    """Take up the jobs whose pause is over, fail those that were tried often enough; their ids."""
+    moved: list[str] = []
+    with database.read() as connection:
+        now = database.now(connection)
+        query = select(JobRow.id).join(SubmissionRow, SubmissionRow.job_id == JobRow.id)
+        ids = list(
+            connection.execute(query.where(JobRow.state == "waiting", JobRow.reason.in_(RETRIED))).scalars()
+        )
+    for job_id in ids:
+        wait = waited(database, job_id)
+        if wait is None or now - wait.since < pause_after(wait.times):
+            continue
+        if wait.times > TRIES:
+            sequence = _give_up(database, job_id, wait.times)
+            if sequence is not None:
+                messages.tell(job_id, {"sequence": sequence})
+        else:
+            take_up(database, job_id)
+            messages.advance(job_id)
+        moved.append(job_id)
+    return moved
+
+
+def pause_after(times: int) -> float:
+    """30 s, 60 s, 120 s, … at most 10 minutes."""
+    return min(FIRST_PAUSE_SECONDS * 2.0 ** (times - 1), LONGEST_PAUSE_SECONDS)
+
+
+def waited(database: SqlDatabase, job_id: str) -> Wait | None:
+    """The wait that the job is in now, None if it is in none. Effects other than what it waits at end a wait."""
+    times, since, key = 0, 0.0, None
+    for entry in reversed(read_entries(database, job_id)):
+        if entry.kind != "state":
+            if key and (entry.key == key or entry.key.startswith(f"{key}/") or key.startswith(f"{entry.key}/")):
+                continue
+            break
+        state = entry.value["state"]
+        if state == "waiting" and entry.value["reason"] in RETRIED and key in (None, entry.key):
+            times, since, key = times + 1, since or entry.recorded_at, entry.key
+        elif state != "running" or key is None:
+            break
+    return Wait(times, since) if times else None
+
+
+def _give_up(database: SqlDatabase, job_id: str, times: int) -> int | None:
+    with database.write() as connection:
+        state = require_job(connection, job_id, database.where).state
+        if state.state != "waiting" or state.reason not in RETRIED:
+            return None
+        message = f"given up after {times} tries: {state.message}"
+        return change_state(connection, job_id, JobState("failed", message=message), database.now(connection))
