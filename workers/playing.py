@@ -6,6 +6,7 @@ nothing but one clip. It knows leases and states; not queues, and no concrete ba
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -16,14 +17,18 @@ from pydantic import ValidationError
 from sqlalchemy import Connection
 
 from cliploop.site import Site, asked_of
-from orchestrator.errors import CliploopError, JobCancelled, JobWaiting, Suspended
+from orchestrator.errors import BackendUnavailable, CliploopError, JobCancelled, JobWaiting, Suspended
 from orchestrator.loop import run
+from orchestrator.ports import Ports
+from orchestrator.records import WaitReason
 from storage import references
 from storage.jobs import FINAL_STATES, load_job
 from storage.journal import Event, SqlJournal
 from storage.leases import Lease, LeaseLost, any_held, require
+from workers.desk import Desk
 
 CANCEL_ASKED_EVERY_SECONDS = 0.25
+TAKEN_UP_ON_PURPOSE: frozenset[WaitReason] = frozenset({"unclear", "backend", "disk"})  # each try costs something
 _log = logging.getLogger(__name__)
 
 
@@ -35,26 +40,30 @@ class Visit:
 
 
 def visit(
-    site: Site,
+    desk: Desk,
     job_id: str,
     lease: Lease,
     *,
     runnable: Callable[[str], bool],
     progress: Callable[[str, float], None] = lambda _key, _fraction: None,
+    equip: Callable[[Ports], Ports] = lambda ports: ports,
     whole: bool,
 ) -> Visit:
     """Go on with the job under a lease. `whole`: this process decides how the job ends, not only its clip.
 
-    Raises LeaseLost if somebody else took over, JobNotFound if the job was deleted.
+    A late message does not take up a job that waits for what another try would cost: `submissions.take_up` does.
+    Raises LeaseLost if somebody else took over, JobNotFound if the job was deleted, BackendUnavailable if the
+    database is away: the job goes on when it is back.
     """
-    if load_job(site.database, job_id).state.state in FINAL_STATES:
+    state = load_job(desk.site.database, job_id).state
+    if state.state in FINAL_STATES or state.reason in TAKEN_UP_ON_PURPOSE:
         return Visit()
-    journal = _journal(site, job_id, lease, runnable)
+    journal = _journal(desk.site, job_id, lease, runnable)
     try:
-        _play(site, job_id, journal, progress, whole)
+        _play(desk, job_id, journal, progress, equip, whole)
     except Suspended as missing:
         return Visit(missing.keys)
-    except LeaseLost:
+    except (LeaseLost, BackendUnavailable):
         raise
     except JobWaiting as stop:
         journal.wait(stop)
@@ -70,10 +79,16 @@ def visit(
 
 
 def _play(
-    site: Site, job_id: str, journal: SqlJournal, progress: Callable[[str, float], None], whole: bool
+    desk: Desk,
+    job_id: str,
+    journal: SqlJournal,
+    progress: Callable[[str, float], None],
+    equip: Callable[[Ports], Ports],
+    whole: bool,
 ) -> None:
+    site = desk.site
     task, policy = asked_of(load_job(site.database, job_id))
-    ports = site.ports(policy, progress, _cancelled_asked(site, job_id))
+    ports = equip(desk.backends.ports(policy, progress, _cancelled_asked(site, job_id)))
     if whole and journal.state().state == "cancelling":
         if any_held(site.database, f"clip/{job_id}/"):
             return  # the clip's worker stops it and comes back
@@ -90,7 +105,10 @@ def _journal(site: Site, job_id: str, lease: Lease, runnable: Callable[[str], bo
 
     def tell(event: Event) -> None:
         sequence = getattr(event, "sequence", None)
-        if sequence is not None:
+        if sequence is None:
+            _log.info("job %s: %s begins", job_id, getattr(event, "key", ""))
+            return
+        with contextlib.suppress(BackendUnavailable):  # watchers look at the database now and then
             site.messages.tell(job_id, {"sequence": sequence})
 
     return SqlJournal(site.database, job_id, watcher=tell, runnable=runnable, fence=fence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from cliploop.site import Site, asked_of
 from orchestrator.errors import JobNotFound
@@ -10,6 +11,7 @@ from storage.jobs import load_job
 from storage.leases import LeaseLost, hand_back, release, take
 from storage.queue import PRIORITIES
 from storage.submissions import priority_of
+from workers.desk import Desk
 from workers.heartbeat import renewed
 from workers.playing import visit
 
@@ -21,19 +23,19 @@ def is_clip(key: str) -> bool:
     return key.endswith("/clip")
 
 
-def advance(site: Site, job_id: str, holder: str) -> None:
+def advance(desk: Desk, job_id: str) -> None:
     """Go on with a job until it waits for clips or for somebody, or has ended. Harmless if called too often.
 
     Whoever finds the lease taken only says that there is more to do; the holder looks again before it leaves.
     """
+    site = desk.site
     try:
-        lease = take(site.database, f"job/{job_id}", holder)
+        lease = take(site.database, f"job/{job_id}", desk.name)
         while lease is not None:
             try:
                 with renewed(site.database, lease):
-                    missing = visit(
-                        site, job_id, lease, runnable=lambda key: not is_clip(key), whole=True
-                    ).missing
+                    runnable = partial(_may_run, desk)
+                    missing = visit(desk, job_id, lease, runnable=runnable, whole=True).missing
                     _send(site, job_id, missing)
             except BaseException:
                 hand_back(site.database, lease)
@@ -43,6 +45,11 @@ def advance(site: Site, job_id: str, holder: str) -> None:
         _log.warning("job %s: %s", job_id, lost)
     except JobNotFound:
         _log.info("job %s was deleted", job_id)
+
+
+def _may_run(desk: Desk, key: str) -> bool:
+    desk.stop_if_ending()
+    return not is_clip(key)
 
 
 def _send(site: Site, job_id: str, missing: tuple[str, ...]) -> None:

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 import time
+from dataclasses import dataclass, replace
+from functools import partial
 
-from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable, JobNotFound
-from storage.leases import LeaseLost, hand_back, release, take
+from orchestrator.ports import Ports
+from storage.leases import Lease, LeaseLost, hand_back, release, take
+from workers.backends import SpentGenerator
+from workers.desk import Desk
 from workers.heartbeat import renewed
 from workers.playing import visit
 
 PROGRESS_TOLD_EVERY_SECONDS = 0.2
+STARTS_AT_MOST = 10  # of one clip, whatever ended the earlier ones
 _log = logging.getLogger(__name__)
 
 
-def render(site: Site, job_id: str, key: str, holder: str) -> None:
+def render(desk: Desk, job_id: str, key: str) -> None:
     """Render the clip `key` if it is still missing. Harmless if called too often: a lease decides.
 
     The job is replayed up to the clip, which is made, stored and recorded here; what comes after it is not ours.
     """
+    site = desk.site
     try:
-        lease = take(site.database, f"clip/{job_id}/{key}", holder)
+        lease = take(site.database, f"clip/{job_id}/{key}", desk.name)
         if lease is None:
             return
         try:
-            with renewed(site.database, lease):
+            with renewed(site.database, lease) as lost:
                 visit(
-                    site,
+                    desk,
                     job_id,
                     lease,
                     runnable=lambda wanted: wanted == key or wanted.startswith(f"{key}/"),
-                    progress=_Teller(site, job_id),
+                    progress=_Teller(desk, job_id, lease, lost),
+                    equip=partial(_equipped, lease),
                     whole=False,
                 )
         except BaseException:
@@ -39,26 +48,42 @@ def render(site: Site, job_id: str, key: str, holder: str) -> None:
             raise
         while lease is not None:  # who came meanwhile came for the same clip
             lease = release(site.database, lease)
-    except LeaseLost as lost:
-        _log.warning("%s of job %s: %s", key, job_id, lost)
+    except LeaseLost as lost_now:
+        _log.warning("%s of job %s: %s", key, job_id, lost_now)
     except JobNotFound:
         _log.info("job %s was deleted", job_id)
         return
     site.messages.advance(job_id)
 
 
-class _Teller:
-    """Tells watchers how far a clip is; a broker that is away is no reason to stop rendering."""
+def _equipped(lease: Lease, ports: Ports) -> Ports:
+    """Every taking of a clip's lease is a start of it; a clip that ends its worker each time is given up."""
+    if lease.token <= STARTS_AT_MOST:
+        return ports
+    return replace(ports, generator=SpentGenerator(ports.generator, lease.token - 1))
 
-    def __init__(self, site: Site, job_id: str) -> None:
-        self._site, self._job_id, self._at = site, job_id, 0.0
+
+@dataclass
+class _Teller:
+    """Called at every denoising step: stops a worker that lost its lease or is to end, and tells watchers.
+
+    A broker that is away is no reason to stop rendering.
+    """
+
+    desk: Desk
+    job_id: str
+    lease: Lease
+    lost: threading.Event
+    at: float = 0.0
 
     def __call__(self, key: str, fraction: float) -> None:
+        self.desk.stop_if_ending()
+        if self.lost.is_set():
+            raise LeaseLost(f"the lease {self.lease.name} is held by somebody else now: the render is dropped")
         now = time.monotonic()
-        if now - self._at < PROGRESS_TOLD_EVERY_SECONDS and fraction < 1.0:
+        if now - self.at < PROGRESS_TOLD_EVERY_SECONDS and fraction < 1.0:
             return
-        self._at = now
-        try:
-            self._site.messages.tell(self._job_id, {"key": key, "fraction": round(fraction, 4)}, "progress")
-        except BackendUnavailable:
-            return
+        self.at = now
+        with contextlib.suppress(BackendUnavailable):
+            said = {"key": key, "fraction": round(fraction, 4)}
+            self.desk.site.messages.tell(self.job_id, said, "progress")

@@ -17,16 +17,14 @@ from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable, CliploopError
 from storage.queue import ADVANCE, RENDER, Message
 from storage.reaper import EVERY_SECONDS, reap_quietly
+from workers.desk import Desk, HandBack
+from workers.limits import Limits
 from workers.reason import advance
 from workers.render import render
 
 WAIT_SECONDS = 1.0
 AWAY_SECONDS = 0.5  # between looks for a broker or a database that is away
 _log = logging.getLogger(__name__)
-
-
-class HandBack(BaseException):
-    """The process was asked to end: whatever is under way is given back. Nothing catches it but the worker."""
 
 
 @dataclass
@@ -36,13 +34,16 @@ class Worker:
     site: Site
     queues: Sequence[str]
     name: str
-    _ending: bool = field(default=False, init=False)
+    limits: Limits = field(default_factory=Limits)
     _busy: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._desk = Desk(self.site, self.name, self.limits)
 
     def work(self) -> None:
         """Work until a signal comes. Call it in the main thread."""
         with self._signals(), _reaping(self.site, self.name):
-            while not self._ending:
+            while not self._desk.ending:
                 message = self._next()
                 if message is not None:
                     self._do(message)
@@ -59,10 +60,8 @@ class Worker:
         """One message. A failure of ours costs the message, not the worker: the reaper sends it again."""
         self._busy = True
         try:
-            if not self._ending:
-                DOES[message.function](self.site, message, self.name)
-                return
-            raise HandBack
+            self._desk.stop_if_ending()
+            DOES[message.function](self._desk, message)
         except HandBack:
             self._busy = False
             self._return(message)
@@ -82,7 +81,7 @@ class Worker:
     @contextlib.contextmanager
     def _signals(self) -> Generator[None]:
         def end(_number: int, _frame: object) -> None:
-            first, self._ending = not self._ending, True
+            first, self._desk.ending = not self._desk.ending, True
             if first and self._busy:
                 raise HandBack
 
@@ -95,17 +94,17 @@ class Worker:
                 signal.signal(number, handler)
 
 
-def _advance(site: Site, message: Message, name: str) -> None:
+def _advance(desk: Desk, message: Message) -> None:
     (job_id,) = message.arguments
-    advance(site, job_id, name)
+    advance(desk, job_id)
 
 
-def _render(site: Site, message: Message, name: str) -> None:
+def _render(desk: Desk, message: Message) -> None:
     job_id, key = message.arguments
-    render(site, job_id, key, name)
+    render(desk, job_id, key)
 
 
-DOES: dict[str, Callable[[Site, Message, str], None]] = {ADVANCE: _advance, RENDER: _render}
+DOES: dict[str, Callable[[Desk, Message], None]] = {ADVANCE: _advance, RENDER: _render}
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from storage.queue import REASON, render_queues
 from storage.reaper import reap
 from storage.submissions import cancel
 from tests.workers.sites import a_site, submitted
+from workers.desk import Desk
 from workers.worker import DOES
 
 QUEUES = (REASON, *render_queues("simulated"), *render_queues("simulated-perfect"))
@@ -27,12 +28,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def do_next(site: Site, name: str = "tester") -> str | None:
+def do_next(site: Site) -> str | None:
     """Do one message, as a worker would; the function that it named, None if none is there."""
     message = site.messages.take(QUEUES, 1)
     if message is None:
         return None
-    DOES[message.function](site, message, name)
+    DOES[message.function](Desk(site, "tester"), message)
     return message.function
 
 
@@ -77,7 +78,7 @@ def test_doubled_messages_change_nothing(site: Site) -> None:
         site.messages.advance(job_id)
     while (message := site.messages.take(QUEUES, 1)) is not None:
         for _ in range(2):
-            DOES[message.function](site, message, "tester")
+            DOES[message.function](Desk(site, "tester"), message)
     assert state(site, job_id) == "succeeded"
     keys = [entry.key for entry in read_entries(site.database, job_id) if entry.kind != "state"]
     assert len(keys) == len(set(keys))
