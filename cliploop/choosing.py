@@ -40,6 +40,10 @@ class Wanted:
     max_attempts: int | None = None
     budget: str | None = None
 
+    def where(self, key: str) -> str:
+        """What the one who chooses calls a field."""
+        return f"--{key.replace('_', '-')}"
+
 
 @dataclass(frozen=True)
 class Chosen:
@@ -68,9 +72,7 @@ def _sources(settings: Settings, wanted: Wanted) -> Iterator[dict[str, Chosen]]:
     environment = _said(settings.environment.model_dump(exclude={"preset"}), variable)
     yield from _with_preset(settings, settings.environment.preset, variable("preset"), environment)
     options = {key: value for key, value in dataclasses.asdict(wanted).items() if key != "preset"}
-    yield from _with_preset(
-        settings, wanted.preset, "--preset", _said(options, lambda key: f"--{key.replace('_', '-')}")
-    )
+    yield from _with_preset(settings, wanted.preset, wanted.where("preset"), _said(options, wanted.where))
 
 
 def _with_preset(

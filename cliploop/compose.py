@@ -24,7 +24,7 @@ from media.frames import FrameReader
 from orchestrator.catalogs import Catalog
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.loop import STRATEGIES
-from orchestrator.ports import Artifacts, Clock, Generator, Ports
+from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports
 from orchestrator.records import Policy, Size
 from planners import catalog as planners
 from storage.digest import digest
@@ -131,10 +131,20 @@ class Composition:
         found = self._resolve("generator", Chosen(name, f"generator {name!r}"))
         return generators.build(found.type, found.given, reader)
 
+    def planner(self, name: str, reader: FrameReader) -> Planner:
+        """Build the planner of that name alone. Raises BackendMisconfigured."""
+        return self._model("planner", name, reader)
+
     def generator_names(self) -> dict[str, str]:
         """Every name that --generator takes, with its type."""
         own = {name: name for name in generators.GENERATORS}
         return {**own, **{name: backend.type or "" for name, backend in self.settings.generators.items()}}
+
+    def model_names(self, role: str) -> dict[str, str]:
+        """Every name that --planner or --verifier takes, with its type, or the VLM that serves it."""
+        defined: Mapping[str, Backend] = getattr(self.settings, "verifiers" if role == "verifier" else "planners")
+        own = {name: name for name in planners.PLANNERS}
+        return {**own, **{name: backend.type or backend.vlm or "" for name, backend in defined.items()}}
 
     def _model(self, role: str, name: str, reader: FrameReader) -> Any:
         found = self._resolve(role, Chosen(name, f"{role} {name!r}"))

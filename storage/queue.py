@@ -133,6 +133,17 @@ class Messages:
                 said = ear.get_message(timeout=seconds)
                 yield None if said is None else json.loads(said["data"])
 
+    def overheard(self, seconds: float) -> Iterator[tuple[str, dict[str, Any]] | None]:
+        """What is told of any job, with the job's id; None whenever nothing came in that time."""
+        with _reached(), contextlib.closing(self._redis.pubsub(ignore_subscribe_messages=True)) as ear:
+            ear.psubscribe(_channel("*"))
+            while True:
+                said = ear.get_message(timeout=seconds)
+                if said is None:
+                    yield None
+                else:
+                    yield said["channel"].decode().removeprefix(_channel("")), json.loads(said["data"])
+
     def ping(self) -> None:
         """Raise BackendUnavailable if the broker is away."""
         with _reached():

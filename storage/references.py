@@ -43,6 +43,18 @@ def hold(connection: Connection, job_id: str, value: Any) -> None:
     connection.execute(references.on_conflict_do_nothing())
 
 
+def expect(connection: Connection, keys: Sequence[ArtifactKey], now: float) -> None:
+    """Note artifacts that are about to be written, so that they are swept if in the end nobody holds them."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    artifacts = insert(ArtifactRow).values([{"key": key, "unreferenced_since": now} for key in keys])
+    held = ArtifactRow.unreferenced_since.is_(None)
+    connection.execute(
+        artifacts.on_conflict_do_update(
+            index_elements=[ArtifactRow.key], set_={"unreferenced_since": now}, where=~held
+        )
+    )
+
+
 def holds(connection: Connection, job_id: str, artifact: ArtifactKey) -> bool:
     """Whether the job holds that artifact."""
     held = ReferenceRow.job_id == job_id, ReferenceRow.artifact == artifact

@@ -5,6 +5,7 @@ It knows who asked and in which order, not what a job does. Everything that must
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,9 +22,11 @@ from storage.jobs import (
     State,
     StoredJob,
     add_job,
+    append_entry,
     change_state,
     require_job,
 )
+from storage.journal import Entry
 from storage.sql import SqlDatabase
 from storage.tables import EntryRow, IdempotencyRow, JobRow, Priority, SubmissionRow
 
@@ -55,8 +58,15 @@ class Submitted:
     submitted_at: float
 
 
-def submit(database: SqlDatabase, job_id: str, task: Task, policy: Policy, request: Request) -> tuple[str, bool]:
-    """Store the job in state `queued`; (its id, whether it is new).
+def submit(
+    database: SqlDatabase,
+    job_id: str,
+    task: Task,
+    policy: Policy,
+    request: Request,
+    inherited: Sequence[Entry] = (),
+) -> tuple[str, bool]:
+    """Store the job in state `queued`; (its id, whether it is new). Its journal begins with what it `inherited`.
 
     The same idempotency key with the same fingerprint gives the job that it gave before, however many processes
     are asked at once. Raises OtherRequest if it stood for something else.
@@ -67,6 +77,11 @@ def submit(database: SqlDatabase, job_id: str, task: Task, policy: Policy, reque
             if known is not None:
                 return known, False
             _add(database, connection, job_id, task, policy, request)
+            for entry in inherited:
+                references.hold(connection, job_id, entry.value)
+                append_entry(
+                    connection, job_id, entry.key, entry.kind, entry.inputs, entry.value, entry.recorded_at
+                )
             return job_id, True
     except IntegrityError:
         with database.write() as connection:  # another process was quicker with the same key
@@ -101,6 +116,12 @@ def _add(
             )
         )
     references.hold(connection, job_id, [task.picture])
+
+
+def repeated(database: SqlDatabase, request: Request) -> str | None:
+    """The job that this idempotency key gave before. Raises OtherRequest if it stood for something else."""
+    with database.read() as connection:
+        return _known(connection, request)
 
 
 def _known(connection: Connection, request: Request) -> str | None:
@@ -172,6 +193,20 @@ def active(database: SqlDatabase, owner: str) -> int:
         query = select(func.count()).select_from(SubmissionRow).join(JobRow, JobRow.id == SubmissionRow.job_id)
         query = query.where(SubmissionRow.owner == owner, JobRow.state.not_in(FINAL_STATES))
         return int(connection.execute(query).scalar_one())
+
+
+def last_sequences(database: SqlDatabase, job_ids: Collection[str]) -> dict[str, int]:
+    """The number of the latest entry of each of these jobs that there is."""
+    with database.read() as connection:
+        query = select(JobRow.id, JobRow.next_sequence).where(JobRow.id.in_(job_ids))
+        return {row.id: row.next_sequence - 1 for row in connection.execute(query)}
+
+
+def counts(database: SqlDatabase) -> dict[State, int]:
+    """How many jobs are in each state that any is in."""
+    with database.read() as connection:
+        query = select(JobRow.state, func.count()).group_by(JobRow.state)
+        return {cast("State", state): int(count) for state, count in connection.execute(query).tuples()}
 
 
 def ahead_of(database: SqlDatabase, job: Submitted) -> int:
