@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import logging
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,11 +32,36 @@ START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 _SOCKET_PATH_MAX = 100  # bytes; the kernel takes 107 on Linux, 103 on macOS
 _PR_SET_PDEATHSIG = 1
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class EmbeddedBroker:
+    """The one that runs. It has its socket's place for good, also when it has to be started again."""
+
+    url: str
+    folder: Path
+    socket: Path
+    child: subprocess.Popen[bytes]
+
+    def keep_alive(self) -> None:
+        """Start it again if it has ended; call it in the main thread. Raises BackendUnavailable."""
+        if self.child.poll() is not None:
+            _log.warning("the broker ended (%s); it is started again", self.child.returncode)
+            self.child = _started(self.folder, self.socket)
+            _wait_until_ready(self.child, self.url, self.folder / "valkey.log")
 
 
 @contextlib.contextmanager
 def embedded(folder: Path) -> Generator[str]:
-    """Run a broker for this folder while the block runs; its URL, `unix:///…`. Call it in the main thread.
+    """As `running_broker`; only its URL."""
+    with running_broker(folder) as broker:
+        yield broker.url
+
+
+@contextlib.contextmanager
+def running_broker(folder: Path) -> Generator[EmbeddedBroker]:
+    """Run a broker for this folder while the block runs; its URL is `unix:///…`. Call it in the main thread.
 
     Raises BackendMisconfigured (no server for this platform, another process runs one here), BackendUnavailable
     if it does not start.
@@ -43,13 +70,12 @@ def embedded(folder: Path) -> Generator[str]:
     folder.chmod(0o700)
     with locked(folder / "broker"), _reachable(folder) as socket:
         _end_orphan(folder / "valkey.pid")
-        child = _started(folder, socket)
+        broker = EmbeddedBroker(f"unix://{socket}", folder, socket, _started(folder, socket))
         try:
-            url = f"unix://{socket}"
-            _wait_until_ready(child, url, folder / "valkey.log")
-            yield url
+            _wait_until_ready(broker.child, broker.url, folder / "valkey.log")
+            yield broker
         finally:
-            _end(child)
+            _end(broker.child)
 
 
 def check_policy(redis: Any) -> str:
