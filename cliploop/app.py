@@ -20,10 +20,12 @@ app = typer.Typer(
 )
 worlds_app = typer.Typer(help="Procedural tasks with exact answers: list, sample, verify.")
 trajectory_app = typer.Typer(help="Every plan, attempt and verdict of a job.")
+worker_app = typer.Typer(help="A process that works on jobs: reason plans and verifies, render makes clips.")
 generators_app = typer.Typer(help="Image-to-video backends: list them, check one.")
 app.add_typer(worlds_app, name="worlds")
 app.add_typer(trajectory_app, name="trajectory")
 app.add_typer(generators_app, name="generators")
+app.add_typer(worker_app, name="worker")
 
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # of the click that typer has
 
@@ -74,6 +76,14 @@ Config = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings instead of ./cliploop.toml.")
 ]
 Difficulty = Annotated[str, typer.Option("--difficulty", metavar="LEVEL", help="How hard: easy, medium or hard.")]
+
+
+Host = Annotated[str, typer.Option("--host", metavar="NAME", help="Where the API listens.")]
+Port = Annotated[int, typer.Option("--port", metavar="N", help="Where the API listens; 0: any free port.")]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Where everything is kept. [dim]\\[default: cliploop-data][/dim]"),
+]
 
 
 @app.callback()
@@ -282,6 +292,60 @@ def doctor(
         from cliploop.commands.doctor import doctor_command
 
         return doctor_command(deep, config, terminal)
+
+
+@app.command(help="Run the service on this machine: broker, workers and API, stopped together by Ctrl-C.")
+def up(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    data: Data = None,
+    config: Config = None,
+) -> int:
+    with _terminal(False) as terminal:
+        from cliploop.commands.up import Place, up_command
+
+        return up_command(Place(host, port, data, config), terminal)
+
+
+@app.command(help="Run the API alone, for a broker and workers that run elsewhere.")
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    data: Data = None,
+    config: Config = None,
+    descriptor: Annotated[int | None, typer.Option("--descriptor", hidden=True)] = None,
+) -> int:
+    with _terminal(False) as terminal:
+        from cliploop.commands.up import Place, serve_command
+
+        return serve_command(Place(host, port, data, config), descriptor, terminal)
+
+
+@worker_app.command("reason", help="Plan, verify and go on with jobs; CLIPLOOP_REDIS_URL names the broker.")
+def worker_reason(config: Config = None) -> int:
+    with _terminal(False) as terminal:
+        from cliploop.commands.worker import reason_command
+
+        return reason_command(config, terminal)
+
+
+@worker_app.command("render", help="Render the clips of a generator, its model kept warm.")
+def worker_render(
+    generator: Annotated[
+        list[str], typer.Option("--generator", metavar="NAME", help="Whose clips; may be given several times.")
+    ],
+    clip_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--clip-seconds", metavar="N", help="A render is stopped then. [dim]\\[default: 1800][/dim]"
+        ),
+    ] = None,
+    config: Config = None,
+) -> int:
+    with _terminal(False) as terminal:
+        from cliploop.commands.worker import render_command
+
+        return render_command(generator, clip_seconds, config, terminal)
 
 
 @contextlib.contextmanager

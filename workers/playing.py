@@ -106,7 +106,8 @@ def _journal(site: Site, job_id: str, lease: Lease, runnable: Callable[[str], bo
     def tell(event: Event) -> None:
         sequence = getattr(event, "sequence", None)
         if sequence is None:
-            _log.info("job %s: %s begins", job_id, getattr(event, "key", ""))
+            key = getattr(event, "key", "")
+            _log.log(logging.INFO if key.endswith("/clip") else logging.DEBUG, "job %s: %s begins", job_id, key)
             return
         with contextlib.suppress(BackendUnavailable):  # watchers look at the database now and then
             site.messages.tell(job_id, {"sequence": sequence})

@@ -1,0 +1,222 @@
+"""`cliploop up`: broker, workers and API of one machine, kept alive, stopped together; `serve`: the API alone."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import ipaddress
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cliploop.commands.boundary import guarded
+from cliploop.commands.worker import PARENT, end_with_parent, log_to_stderr, opened_site
+from cliploop.compose import Composition
+from cliploop.site import Addresses, Site
+from cliploop.terminal import Terminal, one_line
+from orchestrator.errors import BackendMisconfigured, CliploopError
+from storage.broker import EmbeddedBroker, running_broker
+from workers.supervisor import Child, stop
+
+LOOK_SECONDS = 0.1
+AWAY_SECONDS = 2.0  # between starts of a broker that does not start
+READY_SECONDS = 20.0
+STOP_SECONDS = 6.0  # for the children; the broker has a little after them
+DRAIN_SECONDS = 3  # for requests under way, when the API stops
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the API listens and where everything is kept; None = as the environment says."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    data: Path | None = None
+    config: Path | None = None
+
+
+def up_command(place: Place, terminal: Terminal) -> int:
+    """Run everything until Ctrl-C or SIGTERM."""
+    return guarded(terminal, lambda: _up(place, terminal))
+
+
+def serve_command(place: Place, descriptor: int | None, terminal: Terminal) -> int:
+    """Run the API alone. `descriptor`: a socket that listens already, from `up`."""
+    return guarded(terminal, lambda: _serve(place, descriptor, terminal))
+
+
+def _up(place: Place, terminal: Terminal) -> int:
+    log_to_stderr()
+    composition = Composition.read(place.config, os.environ, Path())
+    addresses = Addresses.of(os.environ)
+    if place.data is not None:
+        addresses = replace(addresses, data=place.data)
+    with contextlib.ExitStack() as running:
+        listening = running.enter_context(_listening(place))
+        asked = running.enter_context(_asked_to_end())
+        broker: EmbeddedBroker | None = None
+        if not addresses.broker:
+            broker = running.enter_context(running_broker(addresses.data / "broker"))
+            addresses = replace(addresses, broker=broker.url)
+        with Site.opened(addresses, composition) as site:  # made once, before several processes look for it
+            _refuse_open_doors(place, site)
+        children = _children(addresses, composition, place.config, listening)
+        running.callback(stop, children, STOP_SECONDS)
+        _keep_alive(children, broker, asked, lambda: _tell(terminal, listening, addresses))
+        terminal.say("stopping ...")
+    return 0
+
+
+def _keep_alive(
+    children: Sequence[Child], broker: EmbeddedBroker | None, asked: threading.Event, ready: Any
+) -> None:
+    teller = threading.Thread(target=ready, daemon=True)
+    while not asked.is_set():
+        if broker is not None:
+            try:
+                broker.keep_alive()
+            except CliploopError as error:  # jobs wait, nothing is lost
+                _log.warning("%s", error)
+                asked.wait(AWAY_SECONDS)
+        for child in children:
+            child.keep_alive()
+        if not teller.is_alive() and teller.ident is None:
+            teller.start()
+        asked.wait(LOOK_SECONDS)
+
+
+def _children(
+    addresses: Addresses, composition: Composition, config: Path | None, listening: socket.socket
+) -> list[Child]:
+    environment = {**os.environ, **addresses.environment(), PARENT: str(os.getpid())}
+    if config is not None:
+        environment["CLIPLOOP_CONFIG"] = str(config.absolute())
+    generators = [word for name in composition.generator_names() for word in ("--generator", name)]
+    children = [
+        Child("reason worker", ["worker", "reason"], environment),
+        Child("render worker", ["worker", "render", *generators], environment),
+    ]
+    if _has_api():
+        number = listening.fileno()
+        children.append(Child("API", ["serve", "--descriptor", str(number)], environment, (number,)))
+    return children
+
+
+def _has_api() -> bool:
+    return importlib.util.find_spec("service.app") is not None
+
+
+def _tell(terminal: Terminal, listening: socket.socket, addresses: Addresses) -> None:
+    """One line, once the API answers."""
+    url = f"http://{_named(listening)}"
+    data = one_line(str(addresses.data.absolute()))
+    if not _has_api():
+        terminal.say(f"Cliploop works on the jobs in {data} (Ctrl-C stops it); it has no API yet", whole=True)
+        return
+    answered = _answers(url)
+    said = "listens on" if answered else "should listen, but does not answer yet, on"
+    terminal.say(f"Cliploop {said} {url}, its data is in {data} (Ctrl-C stops it)", whole=True)
+
+
+def _answers(url: str) -> bool:
+    limit = time.monotonic() + READY_SECONDS
+    while time.monotonic() < limit:
+        try:
+            with urllib.request.urlopen(f"{url}/healthz", timeout=READY_SECONDS):
+                return True
+        except urllib.error.HTTPError:  # whatever it says, it is there
+            return True
+        except OSError:
+            time.sleep(LOOK_SECONDS)
+    return False
+
+
+def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
+    import uvicorn
+
+    log_to_stderr()
+    end_with_parent(os.environ)
+    if not _has_api():
+        raise BackendMisconfigured("this version has no API yet")
+    app: Any = importlib.import_module("service.app")
+    environ = dict(os.environ) if place.data is None else {**os.environ, "CLIPLOOP_DATA": str(place.data)}
+    with contextlib.ExitStack() as running:
+        if descriptor is None:
+            listening = running.enter_context(_listening(place))
+        else:
+            listening = running.enter_context(socket.socket(fileno=descriptor))
+        site = running.enter_context(opened_site(place.config, environ))
+        if descriptor is None:
+            _refuse_open_doors(place, site)
+            data = one_line(environ.get("CLIPLOOP_DATA") or str(Addresses.of(environ).data))
+            terminal.say(f"Cliploop listens on http://{_named(listening)}, its data is in {data}", whole=True)
+        with _asked_to_end():  # so that a signal which the server has obeyed is not raised again
+            config = uvicorn.Config(
+                app.create_app(site), log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS
+            )
+            uvicorn.Server(config).run(sockets=[listening])
+    return 0
+
+
+@contextlib.contextmanager
+def _listening(place: Place) -> Generator[socket.socket]:
+    """A socket that listens from now on: nobody else can take the port. Raises BackendMisconfigured."""
+    try:
+        found = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = socket.create_server(found[4][:2], family=found[0], backlog=2048)
+    except (OSError, OverflowError) as error:
+        number = getattr(error, "errno", None)
+        said = os.strerror(number) if isinstance(number, int) and number > 0 else error
+        raise BackendMisconfigured(
+            f"cannot listen on {place.host}:{place.port} ({said}): choose another port with --port"
+        ) from None
+    with listening:
+        yield listening
+
+
+def _named(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _refuse_open_doors(place: Place, site: Site) -> None:
+    """Without API keys the API is for this machine only. Raises BackendMisconfigured."""
+    from sqlalchemy import select
+
+    from storage.tables import ApiKeyRow
+
+    with contextlib.suppress(ValueError):
+        if ipaddress.ip_address(place.host).is_loopback:
+            return
+    if place.host == "localhost":
+        return
+    with site.database.read() as connection:
+        keys = connection.execute(select(ApiKeyRow.id).where(ApiKeyRow.revoked_at.is_(None)).limit(1)).first()
+    if keys is None:
+        raise BackendMisconfigured(
+            f"{place.host} can be reached from elsewhere, and there is no API key: make one with"
+            " `cliploop keys create`, or listen on 127.0.0.1"
+        )
+
+
+@contextlib.contextmanager
+def _asked_to_end() -> Generator[threading.Event]:
+    """Set by SIGINT, SIGTERM and SIGHUP; nothing is raised, so that everything stops in order."""
+    asked = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda _number, _frame: asked.set()) for number in numbers}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
