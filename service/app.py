@@ -1,0 +1,24 @@
+"""The HTTP application over one site: its routes, its limits, its errors. Knows no concrete backend."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+import cliploop
+from cliploop.site import Site
+from service import jobs, problems, submitting
+from service.bodies import MAX_BODY_BYTES, BodyLimit
+from service.tally import Tallies
+
+
+def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
+    """The application. The caller closes the site, after the application has stopped."""
+    app = FastAPI(title="Cliploop", description=cliploop.__doc__ or "")
+    app.state.site = site
+    app.state.tallies = Tallies()
+    app.state.max_body_bytes = max_body_bytes
+    problems.install(app)
+    app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
+    for routes in (submitting, jobs):
+        app.include_router(routes.router)
+    return app

@@ -1,0 +1,179 @@
+"""What a submission says, as JSON or as a form; read and checked, nothing decoded yet."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import UploadFile
+
+from cliploop.choosing import Wanted
+from orchestrator.errors import TaskRejected
+from orchestrator.records import Budget
+from service.problems import Refused, invalid
+from storage.digest import digest
+from storage.tables import Priority
+
+MAX_FORM_FIELDS = 40
+LARGEST = 2**63 - 1
+_DATA_URL = re.compile(r"data:([^,;]*)((?:;[^,;]*)*),", re.IGNORECASE)
+_IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,255}")
+Named = Field(default=None, max_length=200)
+
+
+class Choice(BaseModel):
+    """What a request chooses of preset, backends, strategy and limits; null = not said."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+    preset: str | None = Field(default=None, max_length=200, description="What GET /v1/presets names.")
+    generator: str | None = Field(default=None, max_length=200, examples=["simulated"])
+    planner: str | None = Field(default=None, max_length=200, examples=["oracle"])
+    verifier: str | None = Field(default=None, max_length=200, examples=["oracle"])
+    strategy: str | None = Field(default=None, max_length=200, examples=["collabvr"])
+    max_steps: int | None = Field(default=None, ge=1, le=1000, examples=[6])
+    max_attempts: int | None = Field(default=None, ge=1, le=1000)
+    seed: int | None = Field(default=None, ge=0, le=LARGEST)
+    gate: str | None = Field(default=None, max_length=200, examples=["none"])
+    budget: Budget | str | None = Field(
+        default=None,
+        description="An object, or text like video_seconds=60,vlm_calls=40.",
+        examples=[{"video_seconds": 60, "vlm_calls": 40}],
+    )
+    priority: Priority = "normal"
+
+    def wanted(self) -> ByField:
+        """The same for the composition."""
+        values: dict[str, Any] = self.model_dump(exclude={"priority", "budget", "picture", "prompt"})
+        return ByField(**values, budget=_as_text(self.budget))
+
+
+class Submission(Choice):
+    """A picture, what should happen in it, and how."""
+
+    prompt: str = Field(description="What should happen in the picture.", max_length=1_000_000)
+    picture: str = Field(description="The first picture as a data URL: data:image/png;base64,…")
+
+
+class FormSubmission(Choice):
+    """The same as a form; the picture is a file, or text with a data URL."""
+
+    prompt: str = Field(max_length=1_000_000)
+
+
+@dataclass(frozen=True)
+class ByField(Wanted):
+    """A choice whose fields are called by their own names in messages."""
+
+    def where(self, key: str) -> str:
+        """See Wanted."""
+        return key
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A submission that was read. `name` is the client's own name of the picture, for messages only."""
+
+    choice: Choice
+    prompt: str
+    picture: bytes
+    name: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for equal requests, in whatever form they came."""
+        said = self.choice.model_dump(mode="json", exclude={"picture", "prompt"})
+        return digest({**said, "prompt": self.prompt, "picture": hashlib.sha256(self.picture).hexdigest()})
+
+
+class Unreadable(Exception):
+    """A body that is not what it should be; `response` says so."""
+
+    def __init__(self, response: JSONResponse) -> None:
+        super().__init__()
+        self.response = response
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The header's value. Raises Refused."""
+    key = request.headers.get("idempotency-key")
+    if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
+        raise Refused(422, "idempotency_key", "Idempotency-Key must be 1 to 255 visible ASCII characters")
+    return key
+
+
+async def read_ask(request: Request) -> Ask:
+    """The submission of a request. Raises Refused, Unreadable, TaskRejected."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        return await _from_form(request)
+    if kind == "application/json":
+        said = validated(Submission, await request.body())
+        return Ask(said, said.prompt, data_url(said.picture))
+    raise Refused(415, "media_type", "send application/json or multipart/form-data")
+
+
+async def _from_form(request: Request) -> Ask:
+    limit = request.app.state.max_body_bytes
+    async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=limit) as form:
+        values: dict[str, Any] = {}
+        for name, value in form.multi_items():
+            if name in values:
+                raise Refused(422, "invalid", f"the field {name[:60]!r} is there twice: keep one")
+            values[name] = value
+        picture = values.pop("picture", None)
+        if isinstance(picture, UploadFile):
+            data, name = await picture.read(), picture.filename or ""
+        elif isinstance(picture, str):
+            data, name = data_url(picture), ""
+        else:
+            raise Refused(422, "invalid", "picture: the file is missing")
+        if any(isinstance(value, UploadFile) for value in values.values()):
+            raise Refused(422, "invalid", "only picture is a file: send the other fields as text")
+    said = validated(FormSubmission, cast("Mapping[str, str]", values))
+    return Ask(said, said.prompt, data, name)
+
+
+def validated(kind: type[Any], given: bytes | Mapping[str, str]) -> Any:
+    """The model of a JSON body, exact types wanted, or of a form's texts. Raises Unreadable."""
+    try:
+        if isinstance(given, bytes):
+            return kind.model_validate_json(given, strict=True)
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise Unreadable(invalid(error.errors(include_url=False, include_input=False))) from None
+
+
+def data_url(text: str) -> bytes:
+    """The content of a data URL. Raises TaskRejected; other URLs are never fetched."""
+    found = _DATA_URL.match(text)
+    if found is None:
+        if re.match(r"https?:", text, re.IGNORECASE):
+            raise TaskRejected(
+                "picture: addresses are not fetched: send the picture itself, as data:image/png;base64,…",
+                reason="picture_address",
+            )
+        raise TaskRejected("picture: not a data URL: write data:image/png;base64,…", reason="picture_form")
+    body = text[found.end() :]
+    if not found[2].lower().endswith(";base64"):
+        return unquote_to_bytes(body)
+    try:
+        return base64.b64decode(body, validate=True)
+    except (binascii.Error, ValueError):
+        raise TaskRejected("picture: the data URL is not valid base64", reason="picture_form") from None
+
+
+def _as_text(budget: Budget | str | None) -> str | None:
+    if budget is None or isinstance(budget, str):
+        return budget
+    said = budget.model_dump(exclude_none=True)
+    return ",".join(f"{name}={value!r}" for name, value in said.items()) or None

@@ -1,0 +1,128 @@
+"""POST /v1/jobs: from a request to a stored job and a message to the workers."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from cliploop.admission import admitted
+from cliploop.site import Site
+from media.uploads import normalise
+from orchestrator.errors import BackendMisconfigured, BackendUnavailable, TaskRejected
+from orchestrator.records import Policy, Task
+from service.asks import Ask, FormSubmission, Submission, Unreadable, idempotency_key, read_ask
+from service.callers import Caller, TheSite
+from service.problems import documented
+from service.tally import Tallies
+from service.views import JobView, view
+from storage import references
+from storage.artifacts import key_of
+from storage.journal import Entry
+from storage.submissions import Request as Requested
+from storage.submissions import find, repeated, submit
+
+router = APIRouter()
+_PIXEL = "data:image/png;base64,iVBORw0KGgo…"
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": Submission.model_json_schema(ref_template="#/components/schemas/{model}"),
+                "example": {
+                    "picture": _PIXEL,
+                    "prompt": "Move the blue circle to the red square.",
+                    "max_steps": 6,
+                },
+            },
+            "multipart/form-data": {
+                "schema": FormSubmission.model_json_schema(ref_template="#/components/schemas/{model}")
+            },
+        },
+    },
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "The same key with the same request gives the same job.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        }
+    ],
+}
+
+
+@router.post(
+    "/v1/jobs",
+    status_code=202,
+    response_model=JobView,
+    openapi_extra=_BODY,
+    responses=documented(400, 409, 413, 415),
+    summary="Submit a job",
+)
+async def submit_job(request: Request, site: TheSite, caller: Caller) -> Response:
+    """Check the task, store the job, wake a worker. 202 with the job, its address in Location."""
+    key = idempotency_key(request)
+    try:
+        ask = await read_ask(request)
+    except Unreadable as unreadable:
+        return unreadable.response
+    tallies: Tallies = request.app.state.tallies
+    return await run_in_threadpool(_submitted, site, tallies, caller, key, ask)
+
+
+def _submitted(site: Site, tallies: Tallies, caller: str, key: str | None, ask: Ask) -> Response:
+    preset = ask.choice.preset or "default"
+    requested = Requested(caller, preset, ask.choice.priority, idempotency_key=key, fingerprint=ask.fingerprint)
+    job_id = repeated(site.database, requested)
+    if job_id is None:
+        task, policy, png = _admitted(site, ask)
+        job_id = store(site, task, policy, requested, png)
+    return accepted(view(site, tallies, find(site.database, job_id, caller)))
+
+
+def _admitted(site: Site, ask: Ask) -> tuple[Task, Policy, bytes]:
+    upload = normalise(ask.picture, name=ask.name)
+    try:
+        task, policy = admitted(site.composition, ask.choice.wanted(), ask.prompt, upload)
+    except (
+        BackendMisconfigured
+    ) as error:  # what was named is wrong or cannot be used here: the caller's to change
+        raise TaskRejected(str(error), reason="misconfigured") from error
+    return task, policy, upload.png
+
+
+def store(
+    site: Site,
+    task: Task,
+    policy: Policy,
+    requested: Requested,
+    png: bytes | None = None,
+    inherited: tuple[Entry, ...] = (),
+) -> str:
+    """Store the job and its picture, and wake a worker; the job's id. Raises OtherRequest, JobWaiting(disk)."""
+    if png is not None:
+        with site.database.write() as connection:
+            references.expect(connection, [key_of(png, ".png")], site.database.now(connection))
+        site.artifacts.put(png, ".png")
+    new_id = f"job-{secrets.token_hex(10)}"
+    job_id, is_new = submit(site.database, new_id, task, policy, requested, inherited)
+    if is_new:
+        wake(site, job_id)
+    return job_id
+
+
+def wake(site: Site, job_id: str) -> None:
+    """Have a worker look at the job; with the broker away the reaper sends the message later."""
+    with contextlib.suppress(BackendUnavailable):
+        site.messages.advance(job_id)
+
+
+def accepted(job: JobView) -> Response:
+    """202: the job, and where it is."""
+    return JSONResponse(job.model_dump(mode="json"), 202, headers={"Location": job.links["self"]})

@@ -1,0 +1,157 @@
+"""A job as the API shows it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cliploop.estimate import Range, estimate
+from cliploop.site import Site
+from orchestrator.errors import BackendUnavailable
+from orchestrator.records import Policy, Spend
+from service.tally import Tallies, Tally, where
+from storage.jobs import State
+from storage.submissions import Submitted, ahead_of
+from storage.tables import Priority
+
+
+class Progress(BaseModel):
+    """How far the job is. `fraction`: of the clip that is being rendered, 0 … 1; null when none is."""
+
+    step: int | None = Field(description="The step under way; 0 is the single-shot gate.")
+    max_steps: int | None
+    attempt: int | None
+    key: str = Field(description="The latest recorded effect, or the clip that is being rendered.")
+    fraction: float | None = None
+
+
+class Bounds(BaseModel):
+    """From the best case to the worst."""
+
+    least: float
+    most: float
+
+
+class Cost(BaseModel):
+    """What the whole job may cost, by its policy; `remaining_seconds` at most, at the pace so far."""
+
+    clips: Bounds
+    video_seconds: Bounds
+    vlm_calls: Bounds
+    usd: Bounds
+    remaining_seconds: float | None = None
+
+
+class JobView(BaseModel):
+    """A job: what was asked, how it stands, what it has used. Times are seconds since the epoch, UTC."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "job-0f3a", "state": "queued"}]})
+
+    id: str
+    object: Literal["job"] = "job"
+    state: State
+    reason: str | None = Field(default=None, description="Why it waits; only in state waiting.")
+    outcome: str | None = Field(default=None, description="completed or exhausted; only in state succeeded.")
+    message: str = ""
+    at: str = Field(default="", description="Where in the job it waits.")
+    prompt: str
+    preset: str
+    priority: Priority
+    generator: str
+    planner: str
+    verifier: str
+    strategy: str
+    seed: int
+    parent_id: str | None = None
+    submitted_at: float
+    queue_position: int | None = Field(
+        default=None, description="How many queued jobs are ahead; only in state queued."
+    )
+    progress: Progress
+    spend: Spend
+    estimate: Cost | None = None
+    links: dict[str, str]
+
+
+class JobList(BaseModel):
+    """A page of jobs, newest first. `after` is the cursor of the next page, null on the last."""
+
+    object: Literal["list"] = "list"
+    data: list[JobView]
+    after: str | None = None
+
+
+def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
+    """The job as it stands. Raises BackendUnavailable, BackendMisconfigured."""
+    stored, state = job.job, job.job.state
+    tally = tallies.of(site.database, stored.id)
+    said = stored.policy
+    return JobView(
+        id=stored.id,
+        state=state.state,
+        reason=state.reason,
+        outcome=state.outcome,
+        message=state.message,
+        at=state.key,
+        prompt=str(stored.task.get("prompt", "")),
+        preset=job.preset,
+        priority=job.priority,
+        generator=str(said.get("generator", "")),
+        planner=str(said.get("planner", "")),
+        verifier=str(said.get("verifier", "")),
+        strategy=str(said.get("strategy", "")),
+        seed=int(said.get("seed", 0)),
+        parent_id=stored.parent_id,
+        submitted_at=job.submitted_at,
+        queue_position=ahead_of(site.database, job) if state.state == "queued" else None,
+        progress=_progress(site, stored.id, state.state, tally, said.get("max_steps")),
+        spend=tally.spend,
+        estimate=_cost(said, tally, state.state),
+        links=links(stored.id),
+    )
+
+
+def links(job_id: str) -> dict[str, str]:
+    """Where the parts of a job are."""
+    here = f"/v1/jobs/{job_id}"
+    return {
+        "self": here,
+        **{name: f"{here}/{name}" for name in ("events", "trajectory", "video", "contact-sheet")},
+    }
+
+
+def _progress(site: Site, job_id: str, state: State, tally: Tally, max_steps: int | None) -> Progress:
+    known = Progress(step=tally.step, max_steps=max_steps, attempt=tally.attempt, key=tally.key)
+    if state != "running":
+        return known
+    try:
+        told = site.messages.progress(job_id)
+    except BackendUnavailable:
+        return known
+    if told is None or where(str(told.get("key"))) <= tally.rendered:  # of a clip that has been recorded since
+        return known
+    return known.model_copy(update={"key": told["key"], "fraction": told["fraction"]})
+
+
+def _cost(said: Any, tally: Tally, state: State) -> Cost | None:
+    try:
+        policy = Policy.model_validate(said)
+    except ValidationError:  # of a version that had others
+        return None
+    whole = estimate(policy)
+    cost = Cost(
+        clips=_bounds(whole.clips),
+        video_seconds=_bounds(whole.video_seconds),
+        vlm_calls=_bounds(whole.vlm_calls),
+        usd=_bounds(whole.usd),
+    )
+    done = (tally.step or 0) - (tally.attempt is not None)
+    if state != "running" or tally.began_at is None or done < 1:
+        return cost
+    pace = (tally.last_at - tally.began_at) / done
+    return cost.model_copy(update={"remaining_seconds": round(pace * max(0, policy.max_steps - done), 3)})
+
+
+def _bounds(range: Range) -> Bounds:
+    return Bounds(least=range.least, most=range.most)

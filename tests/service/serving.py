@@ -1,0 +1,33 @@
+"""The API of a site, served for tests by a real server on a loopback port."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Generator
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+
+@contextlib.contextmanager
+def served(app: FastAPI) -> Generator[str]:
+    """Serve it while the block runs; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextlib.contextmanager
+def client_of(address: str) -> Generator[httpx.Client]:
+    with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+        yield client
