@@ -16,7 +16,7 @@ from orchestrator.errors import CliploopError
 from storage.sql import SqlDatabase
 from storage.tables import LeaseRow
 
-LEASE_SECONDS = 10.0  # a killed holder's work is taken up after this and the reaper's round
+LEASE_SECONDS = 8.0  # a killed holder's work is taken up after this and the reaper's round
 _BY_NAME = LeaseRow.name == bindparam("lease")
 _SELECT = select(LeaseRow.token, LeaseRow.holder, LeaseRow.expires_at, LeaseRow.wanted).where(_BY_NAME)
 _WANT = update(LeaseRow).where(_BY_NAME).values(wanted=LeaseRow.wanted + 1)
