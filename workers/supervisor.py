@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
-STEADY_SECONDS = 30.0  # a child that lived this long is started again at once
+STEADY_SECONDS = 10.0  # a child that lived this long is started again at once
 _log = logging.getLogger(__name__)
 
 
