@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncGenerator
+
 from fastapi import FastAPI
 
 import cliploop
 from cliploop.site import Site
-from service import jobs, problems, submitting
+from service import events, jobs, problems, submitting
 from service.bodies import MAX_BODY_BYTES, BodyLimit
+from service.hub import Hub
 from service.tally import Tallies
 
 
 def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     """The application. The caller closes the site, after the application has stopped."""
-    app = FastAPI(title="Cliploop", description=cliploop.__doc__ or "")
+    hub = Hub(site)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
+        async with hub.running():
+            yield
+
+    app = FastAPI(title="Cliploop", description=cliploop.__doc__ or "", lifespan=lifespan)
     app.state.site = site
+    app.state.hub = hub
     app.state.tallies = Tallies()
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
-    for routes in (submitting, jobs):
+    for routes in (submitting, jobs, events):
         app.include_router(routes.router)
     return app
