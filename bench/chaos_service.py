@@ -24,7 +24,7 @@ from cliploop.choosing import Wanted
 from cliploop.compose import Composition
 from cliploop.site import Addresses, Site
 from media.pictures import encode_png
-from orchestrator.errors import CliploopError
+from orchestrator.errors import BackendUnavailable, CliploopError
 from orchestrator.records import Size, Task
 from storage.jobs import FINAL_STATES, JobState, load_job
 from storage.journal import Entry, read_entries
@@ -148,7 +148,8 @@ class Service:
         job_id = f"job-{secrets.token_hex(4)}"
         submit(self.site.database, job_id, asked, policy, Request("", "default"))
         if send:
-            self.site.messages.advance(job_id)
+            with contextlib.suppress(BackendUnavailable):  # the job is stored: the reaper sends it
+                self.site.messages.advance(job_id)
         return job_id
 
     def state(self, job_id: str) -> JobState:

@@ -29,6 +29,7 @@ from workers.supervisor import Child, stop
 
 LOOK_SECONDS = 0.1
 AWAY_SECONDS = 2.0  # between starts of a broker that does not start
+MAX_PORT = 65535
 READY_SECONDS = 20.0
 STOP_SECONDS = 6.0  # for the children; the broker has a little after them
 DRAIN_SECONDS = 3  # for requests under way, when the API stops
@@ -171,6 +172,8 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
 @contextlib.contextmanager
 def _listening(place: Place) -> Generator[socket.socket]:
     """A socket that listens from now on: nobody else can take the port. Raises BackendMisconfigured."""
+    if not 0 <= place.port <= MAX_PORT:
+        raise BackendMisconfigured(f"--port must be between 0 and {MAX_PORT} (got {place.port})")
     try:
         found = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listening = socket.create_server(found[4][:2], family=found[0], backlog=2048)

@@ -1,0 +1,148 @@
+"""`cliploop up`, `serve` and `worker` as processes: they start, stop in order, and end with their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cliploop.commandline import Said, child_environment
+from tests.storage.jobs_for_tests import ROOT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+STOPS_WITHIN_SECONDS = 10.0
+CHILDREN = 3  # broker, reason worker, render worker
+
+
+def begun(*words: str, cwd: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cliploop.cli", *words],
+        cwd=cwd,
+        env={**child_environment(**environment), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def said(*words: str, cwd: Path, **environment: str) -> Said:
+    process = begun(*words, cwd=cwd, **environment)
+    out, err = process.communicate(timeout=60)
+    return Said(process.returncode, out, err)
+
+
+def refused(*words: str, cwd: Path, **environment: str) -> str:
+    """Its one line; exit 2."""
+    told = said(*words, cwd=cwd, **environment)
+    assert told.code == 2, told
+    assert len(told.err.splitlines()) == 1, told.err
+    return told.err
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except OSError:
+        return []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def until(true: Callable[[], bool], seconds: float) -> bool:
+    limit = time.monotonic() + seconds
+    while not true() and time.monotonic() < limit:
+        time.sleep(0.02)
+    return true()
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A running one, with all its children; whatever is left of it is killed."""
+    process = begun("up", "--port", "0", "--data", "data", cwd=tmp_path)
+    assert until(lambda: len(children(process.pid)) >= CHILDREN, 30), process.communicate(timeout=5)
+    mine = children(process.pid)
+    yield process
+    for pid in [process.pid, *mine, *children(process.pid)]:
+        if alive(pid):
+            os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_everything_is_and_stops_all_of_it(
+    up: subprocess.Popen[str], tmp_path: Path, number: int
+) -> None:
+    assert up.stdout is not None
+    assert str(tmp_path / "data") in up.stdout.readline()
+    mine, began = children(up.pid), time.monotonic()
+    up.send_signal(number)
+    out, err = up.communicate(timeout=30)
+    assert time.monotonic() - began < STOPS_WITHIN_SECONDS
+    assert up.returncode == 0, err
+    assert "stopping" in out
+    assert "Traceback" not in err
+    assert not [pid for pid in mine if alive(pid)]
+
+
+@pytest.mark.slow
+def test_everything_ends_with_it_even_when_it_is_killed(up: subprocess.Popen[str]) -> None:
+    mine = children(up.pid)
+    up.kill()
+    up.wait()
+    assert until(lambda: not any(map(alive, mine)), STOPS_WITHIN_SECONDS)
+
+
+@pytest.mark.slow
+def test_a_child_that_dies_is_started_again(up: subprocess.Popen[str]) -> None:
+    for pid in children(up.pid):
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda: len(children(up.pid)) >= CHILDREN, 20)
+        assert until(lambda pid=pid: pid not in children(up.pid), 20)
+
+
+@pytest.mark.slow
+def test_a_second_one_on_the_same_data_is_refused(up: subprocess.Popen[str], tmp_path: Path) -> None:
+    assert "another cliploop" in refused("up", "--port", "0", "--data", "data", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("command", ["up", "serve"])
+def test_a_port_in_use_is_one_line(tmp_path: Path, command: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        line = refused(command, "--port", port, cwd=tmp_path, CLIPLOOP_REDIS_URL="unix:///nowhere")
+    if command == "up" or "API" not in line:
+        assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in line
+        assert "--port" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_keys_it_listens_on_this_machine_only(tmp_path: Path) -> None:
+    assert "API key" in refused("up", "--host", "0.0.0.0", "--port", "0", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("worker", "reason"), "CLIPLOOP_REDIS_URL"),
+        (("worker", "render", "--generator", "simulatd"), "simulated"),
+        (("worker", "render", "--generator", "simulated", "--clip-seconds", "0"), "--clip-seconds"),
+        (("worker", "render"), "--generator"),
+        (("up", "--port", "99999"), "99999"),
+    ],
+)
+def test_what_cannot_work_is_one_line(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    assert says in refused(*words, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
