@@ -5,10 +5,11 @@ It knows when a call is given up and what the loop is told then; not what the ba
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from cliploop.site import Site
 from media.frames import FrameReader
@@ -37,11 +38,23 @@ TRIES_WITHOUT_MEMORY = 2
 T = TypeVar("T")
 
 
-class Backends:
-    """What policies name, built when first asked for. One thread."""
+class Runner(Protocol):
+    """Where a render is done: here, or in the main thread of this process."""
 
-    def __init__(self, site: Site, limits: Limits) -> None:
-        self._site, self._limits = site, limits
+    def __call__(self, call: Callable[[], T]) -> T: ...
+
+
+def here(call: Callable[[], T]) -> T:
+    """In the thread that asks."""
+    return call()
+
+
+class Backends:
+    """What policies name, built when first asked for."""
+
+    def __init__(self, site: Site, limits: Limits, runner: Runner = here) -> None:
+        self._site, self._limits, self._runner = site, limits, runner
+        self._lock = threading.Lock()
         self._ports: OrderedDict[tuple[str, ...], Ports] = OrderedDict()
         self._generators: OrderedDict[str, Generator] = OrderedDict()
 
@@ -50,10 +63,10 @@ class Backends:
     ) -> Ports:
         """As Site.ports, warm. Raises BackendMisconfigured."""
         names = (policy.planner, policy.verifier, policy.router, policy.assessor, policy.generator)
-        ports = _recall(self._ports, names, PORTS_KEPT, lambda: self._built(policy))
-        generator = _recall(
-            self._generators, policy.generator, GENERATORS_KEPT, lambda: self._generator(policy.generator)
-        )
+        name = policy.generator
+        with self._lock:
+            ports = _recall(self._ports, names, PORTS_KEPT, lambda: self._built(policy))
+            generator = _recall(self._generators, name, GENERATORS_KEPT, lambda: self._generator(name))
         return replace(ports, generator=generator, progress=progress, cancelled=cancelled)
 
     def _built(self, policy: Policy) -> Ports:
@@ -73,7 +86,7 @@ class Backends:
 
     def _generator(self, name: str) -> Generator:
         reader = FrameReader(self._site.artifacts)
-        return GuardedGenerator(self._site.composition.generator(name, reader), self._limits)
+        return GuardedGenerator(self._site.composition.generator(name, reader), self._limits, self._runner)
 
 
 def _recall(kept: OrderedDict[Any, T], key: object, most: int, build: Callable[[], T]) -> T:
@@ -93,6 +106,7 @@ class GuardedGenerator:
 
     inner: Generator
     limits: Limits
+    runner: Runner = here
 
     @property
     def capabilities(self) -> Capabilities:
@@ -108,16 +122,19 @@ class GuardedGenerator:
         cancelled: Callable[[], bool],
     ) -> Frames:
         """As the generator. Too slow, or out of memory twice, is BackendFailed with what to do."""
+        return self.runner(
+            lambda: self._guarded(
+                lambda: self.inner.render(
+                    shot, resume=resume, checkpoint=checkpoint, progress=progress, cancelled=cancelled
+                )
+            )
+        )
+
+    def _guarded(self, render: Callable[[], Frames]) -> Frames:
         said = ""
         for _ in range(TRIES_WITHOUT_MEMORY):
             try:
-                return within(
-                    self.limits.clip_seconds,
-                    self.limits.grace_seconds,
-                    lambda: self.inner.render(
-                        shot, resume=resume, checkpoint=checkpoint, progress=progress, cancelled=cancelled
-                    ),
-                )
+                return within(self.limits.clip_seconds, self.limits.grace_seconds, render)
             except TookTooLong:
                 raise BackendFailed(
                     f"the render was stopped after {self.limits.clip_seconds:g} s: ask for fewer frames or"

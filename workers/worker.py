@@ -21,32 +21,64 @@ from workers.desk import Desk, HandBack
 from workers.limits import Limits
 from workers.reason import advance
 from workers.render import render
+from workers.turns import Turns
 
 WAIT_SECONDS = 1.0
+CLIPS_UNDER_WAY = 2  # one renders, one is encoded and stored
+STORE_SECONDS = 4.0  # for what is being stored when the process is to end
 AWAY_SECONDS = 0.5  # between looks for a broker or a database that is away
 _log = logging.getLogger(__name__)
 
 
 @dataclass
 class Worker:
-    """Takes messages from these queues until it is asked to end. `name` is the holder of its leases."""
+    """Takes messages from these queues until it is asked to end. `name` is the holder of its leases.
+
+    With `several`, a clip is encoded and stored while the next one renders.
+    """
 
     site: Site
     queues: Sequence[str]
     name: str
     limits: Limits = field(default_factory=Limits)
-    _busy: bool = field(default=False, init=False)
+    several: bool = False
+    _busy: bool = field(default=False, init=False)  # the main thread is in a message, and may be interrupted
 
     def __post_init__(self) -> None:
-        self._desk = Desk(self.site, self.name, self.limits)
+        self._desk = Desk(self.site, self.name, self.limits, several=self.several)
 
     def work(self) -> None:
         """Work until a signal comes. Call it in the main thread."""
         with self._signals(), _reaping(self.site, self.name):
+            if self._desk.turns is not None:
+                self._work_by_turns(self._desk.turns)
             while not self._desk.ending:
                 message = self._next()
                 if message is not None:
-                    self._do(message)
+                    self._do(message, alone=True)
+
+    def _work_by_turns(self, turns: Turns) -> None:
+        """Renders here; the rest of each clip in a thread. A clip that is being stored at the end is stored."""
+        threads = [
+            threading.Thread(target=self._take_turns, args=(turns,), name=f"clip {number}", daemon=True)
+            for number in range(CLIPS_UNDER_WAY)
+        ]
+        for thread in threads:
+            thread.start()
+        turns.serve(lambda: self._desk.ending)
+        limit = time.monotonic() + STORE_SECONDS
+        turns.serve(lambda: time.monotonic() > limit or not any(thread.is_alive() for thread in threads))
+
+    def _take_turns(self, turns: Turns) -> None:
+        while not self._desk.ending:
+            if not turns.take():
+                continue
+            try:
+                message = self._next()
+                if message is not None:
+                    self._do(message, alone=False)
+            finally:
+                turns.give()
 
     def _next(self) -> Message | None:
         try:
@@ -56,9 +88,9 @@ class Worker:
             time.sleep(AWAY_SECONDS)
             return None
 
-    def _do(self, message: Message) -> None:
+    def _do(self, message: Message, *, alone: bool) -> None:
         """One message. A failure of ours costs the message, not the worker: the reaper sends it again."""
-        self._busy = True
+        self._busy = alone
         try:
             self._desk.stop_if_ending()
             DOES[message.function](self._desk, message)
@@ -82,7 +114,8 @@ class Worker:
     def _signals(self) -> Generator[None]:
         def end(_number: int, _frame: object) -> None:
             first, self._desk.ending = not self._desk.ending, True
-            if first and self._busy:
+            turns = self._desk.turns
+            if first and (self._busy or (turns is not None and turns.rendering)):
                 raise HandBack
 
         numbers = (signal.SIGTERM, signal.SIGINT)
@@ -113,8 +146,10 @@ def _reaping(site: Site, name: str) -> Generator[None]:
     over = threading.Event()
 
     def look() -> None:
-        while not over.wait(EVERY_SECONDS):
+        while True:
             reap_quietly(site.database, site.messages, name)
+            if over.wait(EVERY_SECONDS):
+                return
 
     thread = threading.Thread(target=look, name="reaper", daemon=True)
     thread.start()

@@ -92,7 +92,7 @@ def _work(role: str, queues: Sequence[str], limits: Limits, config: Path | None)
     log_to_stderr()
     end_with_parent(os.environ)
     with opened_site(config, os.environ) as site:
-        Worker(site, queues, process_name(role), limits).work()
+        Worker(site, queues, process_name(role), limits, several=role == "render").work()
     with contextlib.suppress(OSError):
         sys.stderr.flush()
     return 0
