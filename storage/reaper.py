@@ -17,6 +17,7 @@ from storage.sql import SqlDatabase
 from storage.submissions import unfinished
 
 EVERY_SECONDS = 2.0
+LOOK_SECONDS = 4.0  # one look takes less; a reaper that was killed is in nobody's way for longer
 LOOK_AGAIN_SECONDS = 0.2
 _NAME = "reaper"
 _log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 def reap(database: SqlDatabase, messages: Messages, holder: str) -> list[str]:
     """Send a message for every job that was dropped; their ids. Nothing if another process is at it."""
-    lease = take(database, _NAME, holder)
+    lease = take(database, _NAME, holder, seconds=LOOK_SECONDS)
     if lease is None:
         return []
     try:
