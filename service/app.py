@@ -9,9 +9,11 @@ from fastapi import FastAPI
 
 import cliploop
 from cliploop.site import Site
-from service import events, jobs, problems, submitting
+from service import events, files, health, jobs, offers, problems, submitting
 from service.bodies import MAX_BODY_BYTES, BodyLimit
 from service.hub import Hub
+from service.making import Made
+from service.metrics import registry
 from service.tally import Tallies
 
 
@@ -27,10 +29,12 @@ def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     app = FastAPI(title="Cliploop", description=cliploop.__doc__ or "", lifespan=lifespan)
     app.state.site = site
     app.state.hub = hub
+    app.state.metrics = registry(site)
+    app.state.made = Made(site)
     app.state.tallies = Tallies()
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
-    for routes in (submitting, jobs, events):
+    for routes in (submitting, jobs, events, files, offers, health):
         app.include_router(routes.router)
     return app

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, bindparam, delete, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.errors import CliploopError
@@ -135,3 +135,11 @@ def any_held(database: SqlDatabase, prefix: str) -> bool:
         begins = LeaseRow.name.startswith(prefix, autoescape=True)
         held = begins, LeaseRow.holder != "", LeaseRow.expires_at > database.now(connection)
         return connection.execute(select(LeaseRow.name).where(*held).limit(1)).first() is not None
+
+
+def num_held(database: SqlDatabase, prefix: str) -> int:
+    """How many leases whose names begin so are held by somebody alive."""
+    with database.read() as connection:
+        begins = LeaseRow.name.startswith(prefix, autoescape=True)
+        held = begins, LeaseRow.holder != "", LeaseRow.expires_at > database.now(connection)
+        return int(connection.execute(select(func.count()).select_from(LeaseRow).where(*held)).scalar_one())

@@ -202,11 +202,26 @@ def last_sequences(database: SqlDatabase, job_ids: Collection[str]) -> dict[str,
         return {row.id: row.next_sequence - 1 for row in connection.execute(query)}
 
 
+def all_last_sequences(database: SqlDatabase) -> dict[str, int]:
+    """The number of the latest entry of every job."""
+    with database.read() as connection:
+        return {
+            row.id: row.next_sequence - 1 for row in connection.execute(select(JobRow.id, JobRow.next_sequence))
+        }
+
+
+def oldest_queued(database: SqlDatabase) -> float | None:
+    """When the job that has been queued longest was submitted, in seconds since the epoch."""
+    with database.read() as connection:
+        query = select(func.min(SubmissionRow.submitted_at)).join(JobRow, JobRow.id == SubmissionRow.job_id)
+        return connection.execute(query.where(JobRow.state == "queued")).scalar()
+
+
 def counts(database: SqlDatabase) -> dict[State, int]:
     """How many jobs are in each state that any is in."""
     with database.read() as connection:
         query = select(JobRow.state, func.count()).group_by(JobRow.state)
-        return {cast("State", state): int(count) for state, count in connection.execute(query).tuples()}
+        return {cast("State", row[0]): int(row[1]) for row in connection.execute(query)}
 
 
 def ahead_of(database: SqlDatabase, job: Submitted) -> int:
