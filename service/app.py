@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 import cliploop
 from cliploop.site import Site
-from service import events, files, health, jobs, offers, problems, submitting
+from service import events, files, forking, health, jobs, offers, problems, submitting
 from service.bodies import MAX_BODY_BYTES, BodyLimit
 from service.hub import Hub
 from service.making import Made
@@ -35,6 +35,6 @@ def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
-    for routes in (submitting, jobs, events, files, offers, health):
+    for routes in (submitting, jobs, forking, events, files, offers, health):
         app.include_router(routes.router)
     return app

@@ -48,6 +48,7 @@ class _Told(Collector):
     def __init__(self, site: Site) -> None:
         self._site = site
         self._seen: dict[str, int] = {}
+        self._begun: set[str] = set()  # what stands in a journal before its job begins is inherited
         self._lock = threading.Lock()
         self.attempts: Counter[str] = Counter()  # by their number in the step
         self.failed: Counter[str] = Counter()  # by kind
@@ -73,14 +74,20 @@ class _Told(Collector):
         for job_id, sequence in latest.items():
             if sequence > self._seen.get(job_id, 0):
                 for entry in read_entries(self._site.database, job_id, self._seen.get(job_id, 0)):
-                    self._count(entry)
+                    self._note(job_id, entry)
                     self._seen[job_id] = entry.sequence
         for gone in self._seen.keys() - latest.keys():
             del self._seen[gone]
+            self._begun.discard(gone)
+
+    def _note(self, job_id: str, entry: Entry) -> None:
+        if entry.kind != "state":
+            if job_id in self._begun:
+                self._count(entry)
+        elif entry.value["state"] != "queued":
+            self._begun.add(job_id)
 
     def _count(self, entry: Entry) -> None:
-        if entry.kind == "state":
-            return
         value = entry.value
         spend: dict[str, Any] = value.get("spend") or {}
         tried, clip = _TRY.search(entry.key), _CLIP.search(entry.key)

@@ -28,6 +28,17 @@ from storage.submissions import find, repeated, submit
 
 router = APIRouter()
 _PIXEL = "data:image/png;base64,iVBORw0KGgo…"
+IDEMPOTENCY_HEADER: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "The same key with the same request gives the same job.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        }
+    ],
+}
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -45,15 +56,7 @@ _BODY: dict[str, Any] = {
             },
         },
     },
-    "parameters": [
-        {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "required": False,
-            "description": "The same key with the same request gives the same job.",
-            "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-        }
-    ],
+    **IDEMPOTENCY_HEADER,
 }
 
 

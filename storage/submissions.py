@@ -76,6 +76,8 @@ def submit(
             known = _known(connection, request)
             if known is not None:
                 return known, False
+            if request.parent_id is not None:
+                require_job(connection, request.parent_id, database.where)
             _add(database, connection, job_id, task, policy, request)
             for entry in inherited:
                 references.hold(connection, job_id, entry.value)
