@@ -11,6 +11,7 @@ import cliploop
 from cliploop.site import Site
 from service import events, files, forking, health, jobs, offers, problems, submitting
 from service.bodies import MAX_BODY_BYTES, BodyLimit
+from service.document import document
 from service.hub import Hub
 from service.making import Made
 from service.metrics import registry
@@ -37,4 +38,5 @@ def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
     for routes in (submitting, jobs, forking, events, files, offers, health):
         app.include_router(routes.router)
+    app.openapi = lambda: document(app)
     return app

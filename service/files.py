@@ -41,9 +41,9 @@ def read_trajectory(site: TheSite, caller: Caller, job_id: JobId) -> Response:
     return Response(told.model_dump_json(), media_type="application/json")
 
 
-@router.api_route(
+@router.head("/video", include_in_schema=False)
+@router.get(
     "/video",
-    methods=["GET", "HEAD"],
     response_class=Response,
     responses=_file("video/mp4"),
     summary="The stitched video",
@@ -69,9 +69,9 @@ def _best(request: Request, site: Site, stored: StoredJob) -> ArtifactKey:
     return made.get(stored.id, "video", ".mp4", lambda: best_video(site, told, footage))
 
 
-@router.api_route(
+@router.head("/contact-sheet", include_in_schema=False)
+@router.get(
     "/contact-sheet",
-    methods=["GET", "HEAD"],
     response_class=Response,
     responses=_file("image/png"),
     summary="The whole story as one picture",
@@ -91,9 +91,9 @@ def read_contact_sheet(request: Request, site: TheSite, caller: Caller, job_id: 
     return _sent(request, site, artifact, "image/png", f"{job_id}.png")
 
 
-@router.api_route(
+@router.head("/steps/{step}/attempts/{attempt}/clip", include_in_schema=False)
+@router.get(
     "/steps/{step}/attempts/{attempt}/clip",
-    methods=["GET", "HEAD"],
     response_class=Response,
     responses=_file("video/mp4"),
     summary="The clip of an attempt",

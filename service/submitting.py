@@ -15,7 +15,7 @@ from cliploop.site import Site
 from media.uploads import normalise
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, TaskRejected
 from orchestrator.records import Policy, Task
-from service.asks import Ask, FormSubmission, Submission, Unreadable, idempotency_key, read_ask
+from service.asks import Ask, Unreadable, idempotency_key, read_ask
 from service.callers import Caller, TheSite
 from service.problems import documented
 from service.tally import Tallies
@@ -44,16 +44,14 @@ _BODY: dict[str, Any] = {
         "required": True,
         "content": {
             "application/json": {
-                "schema": Submission.model_json_schema(ref_template="#/components/schemas/{model}"),
+                "schema": {"$ref": "#/components/schemas/Submission"},
                 "example": {
                     "picture": _PIXEL,
                     "prompt": "Move the blue circle to the red square.",
                     "max_steps": 6,
                 },
             },
-            "multipart/form-data": {
-                "schema": FormSubmission.model_json_schema(ref_template="#/components/schemas/{model}")
-            },
+            "multipart/form-data": {"schema": {"$ref": "#/components/schemas/FormSubmission"}},
         },
     },
     **IDEMPOTENCY_HEADER,
