@@ -10,24 +10,33 @@ compared with those of a run that nobody disturbed, by the hashes of the lossles
 from __future__ import annotations
 
 import argparse
+import base64
+import secrets
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from bench.chaos_service import Service as Running
 from bench.chaos_service import TookTooLongHere, kill, running, until
+from media.pictures import encode_png
 from orchestrator.errors import JobNotFound
 from storage.jobs import IllegalState
 from storage.leases import any_held, is_held
 from storage.submissions import cancel, remove
+from worlds.catalog import load
+from worlds.sampling import sample
 
 SEEDS = (9, 10, 4)  # mazes of 4, 6 and 3 clips
 PHASE_SECONDS = 60.0
 INSTANT_JOBS = 20
+ASKERS = 8
 PERFECT = "simulated-perfect"
 
 
@@ -171,6 +180,31 @@ def delete_at_the_end(service: Running, seed: int) -> Disturbed:
     return Disturbed({other: SEEDS[-1]}, time.monotonic() - began, notes=notes)
 
 
+def same_key(service: Running, seed: int) -> Disturbed:
+    """Two API processes are sent the same idempotency key at once, several times: it is one job."""
+    until(lambda: bool(service.own_address()), PHASE_SECONDS, "the API")
+    addresses = [service.own_address(), service.add_api()]
+    task = sample(load("maze"), "easy", seed, side_px=128)
+    picture = f"data:image/png;base64,{base64.b64encode(encode_png(task.frame)).decode()}"
+    body = {"prompt": task.prompt, "picture": picture, "max_steps": 6, "seed": seed, "generator": "simulated"}
+    headers = {"Idempotency-Key": secrets.token_hex(8)}
+
+    def ask(number: int) -> str:
+        with httpx.Client(base_url=addresses[number % 2], timeout=30.0, trust_env=False) as client:
+            answer = client.post("/v1/jobs", json=body, headers=headers)
+        answer.raise_for_status()
+        return answer.json()["id"]
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(ASKERS) as pool:
+        ids = set(pool.map(ask, range(ASKERS)))
+    for job_id in ids:
+        service.ended(job_id)
+    service.end_more()
+    notes = [f"one key made {len(ids)} jobs"] if len(ids) != 1 else []
+    return Disturbed(dict.fromkeys(ids, seed), time.monotonic() - began, notes=notes)
+
+
 def instant(service: Running, seed: int) -> Disturbed:
     """Many jobs of a generator that takes next to no time: none may wait for the reaper."""
     reaped, began = service.said("taken up again"), time.monotonic()
@@ -182,6 +216,7 @@ def instant(service: Running, seed: int) -> Disturbed:
     return Disturbed(jobs, time.monotonic() - began, notes=notes)
 
 
+NEED_AN_API = ("kill-api", "same-key")
 SCENARIOS: dict[str, Scenario] = {
     "kill-reason": kill_reason,
     "kill-render": kill_render,
@@ -195,6 +230,7 @@ SCENARIOS: dict[str, Scenario] = {
     "cancel-rendering": cancel_rendering,
     "cancel-between": cancel_between,
     "delete-at-the-end": delete_at_the_end,
+    "same-key": same_key,
     "instant": instant,
 }
 
@@ -340,7 +376,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         known = Undisturbed(service)
         rows: list[Row] = []
         for name in given.scenarios or SCENARIOS:
-            if name == "kill-api" and not service.pids("api"):
+            if name in NEED_AN_API and not service.pids("api"):
                 continue
             rows.append(run(service, name, given.count, known))
             print(table(rows[-1:]).splitlines()[1], file=sys.stderr, flush=True)

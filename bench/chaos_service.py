@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import sqlite3
@@ -90,6 +91,23 @@ class Service:
         words = ("worker", "render", "--generator", generator)
         self._more.append(self._process(*words, **addresses.environment()))
         return self._more[-1].pid
+
+    def add_api(self) -> str:
+        """One more API process, beside the service's own; its address."""
+        known = self.addresses()
+        environment = Addresses(self.data, self._broker).environment()
+        self._more.append(self._process("serve", "--port", "0", **environment))
+        until(lambda: len(self.addresses()) > len(known), START_SECONDS, "a second API")
+        return self.addresses()[-1]
+
+    def own_address(self) -> str:
+        """Where the service's own API listens; "" until it said so."""
+        said = re.findall(r"listens on (http://[^\s,]+), .* \(Ctrl-C", self.log.read_text(errors="replace"))
+        return said[-1] if said else ""
+
+    def addresses(self) -> list[str]:
+        """Where the APIs said that they listen, the latest last."""
+        return re.findall(r"listens on (http://[^\s,]+)", self.log.read_text(errors="replace"))
 
     def end_more(self) -> None:
         """End the workers that were added."""
