@@ -200,12 +200,10 @@ class Service:
         return sum(words in line for line in self.log.read_text(errors="replace").splitlines())
 
     def _process(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("CLIPLOOP_")}
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "cliploop.cli", *words],
-                env={**kept, "PYTHONPATH": path, **environment},
+                env={"PATH": os.defpath, "PYTHONPATH": str(ROOT), **environment},  # nobody's settings
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
