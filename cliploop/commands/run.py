@@ -98,7 +98,8 @@ def _asked(request: RunRequest) -> Asked:
             name for name, value in (("--image", request.image), ("--prompt", request.prompt)) if value is None
         )
         raise TaskRejected(
-            f"{missing} is missing; name it, or try a procedural task with --world maze", reason="usage"
+            f"{missing} {'are' if ' and ' in missing else 'is'} missing; give both, or try a procedural task with --world maze",
+            reason="usage",
         )
     picture = read_picture(request.image)
     prompt = read_prompt(request.prompt)

@@ -64,7 +64,10 @@ def test_a_hostile_picture_is_refused(capsys: pytest.CaptureFixture[str], name: 
         (("--image", PICTURE, "--prompt", "  "), ("--prompt is empty",)),
         (("--image", PICTURE, "--prompt", "prompts/none.txt"), ("prompts/none.txt", "no such file")),
         (("--image", PICTURE), ("--prompt is missing",)),
-        ((), ("--image and --prompt is missing", "--world")),
+        ((), ("--image and --prompt are missing", "--world")),
+        (("--image", "", "--prompt", "Go."), ("--image is empty", "name a picture")),
+        (("--image", PICTURE, "--prompt", "Go\0on."), ("--prompt", "NUL")),
+        ((*TASK, "--config", "/dev/zero"), ("/dev/zero", "not a regular file", "name a TOML file")),
         ((*TASK, "--world", "maze"), ("--world makes its own",)),
         (("--world", "mase"), ("no world 'mase'", "did you mean 'maze'")),
         (("--world", "maze", "--difficulty", "hrad"), ("did you mean 'hard'",)),
@@ -126,6 +129,8 @@ def test_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
         ("trajectory", "show", "nowhere"),
         ("trajectory", "show", ""),
         ("generators", "check", "simulatd"),
+        ("generators", "list", "--config", "/dev/zero"),
+        ("doctor", "--bogus"),
         ("worlds",),
         ("nonsense",),
     ],
@@ -134,6 +139,18 @@ def test_other_commands_refuse_in_the_same_way(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     refused(capsys, *words)
+
+
+def test_an_unknown_generator_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "generators", "check", "nope")
+    assert line.startswith("cliploop: no generator 'nope'; known: ")
+
+
+def test_a_negative_temperature_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "cold.toml"
+    file.write_text("[defaults]\nvlm_temperature = -1\n")
+    line = refused(capsys, "run", *TASK, "--config", str(file))
+    assert "[defaults] vlm_temperature must be at least 0 (got -1.0)" in line
 
 
 def test_a_broken_settings_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
