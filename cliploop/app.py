@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -25,6 +26,7 @@ app.add_typer(worlds_app, name="worlds")
 app.add_typer(trajectory_app, name="trajectory")
 app.add_typer(generators_app, name="generators")
 
+_TERMINAL: ContextVar[Terminal] = ContextVar("terminal")  # one for a command line: it prints one object at most
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # of the click that typer has
 
 TASK = "The task"
@@ -286,14 +288,11 @@ def doctor(
 
 @contextlib.contextmanager
 def _terminal(json: bool) -> Generator[Terminal]:
-    """A command's terminal, with a word on it while modules load; Ctrl-C until then is one line."""
-    terminal = Terminal.opened(json=json)
+    """The command line's terminal, for a command, with a word on it while modules load."""
+    terminal = _TERMINAL.get()
+    terminal.json = json
     terminal.hint("cliploop: starting ...")
-    try:
-        yield terminal
-    except KeyboardInterrupt:
-        message = "interrupted before anything began"
-        raise typer.Exit(terminal.error(message, reason="interrupted", code=EXIT_INTERRUPTED)) from None
+    yield terminal
 
 
 def _called(words: list[str]) -> object:
@@ -310,12 +309,18 @@ def command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error is one line, no traceback."""
     words = list(arguments) or ["--help"]
     terminal = Terminal.opened(json="--json" in words)
+    _TERMINAL.set(terminal)
     try:
         code = _called(words)
     except UsageError as error:
         where = error.ctx.command_path if error.ctx else PROGRAM
         message = f"{error.format_message().rstrip('.')}; see {where} --help"
         return terminal.error(message, reason="usage", code=EXIT_USAGE)
+    except KeyboardInterrupt:
+        if terminal.printed:
+            return EXIT_INTERRUPTED
+        message = "interrupted before anything began"
+        return terminal.error(message, reason="interrupted", code=EXIT_INTERRUPTED)
     except BrokenPipeError:  # help, piped into something that stopped reading
         terminal.out.abandon()
         return 0

@@ -135,7 +135,7 @@ class Terminal:
     out: Stream
     err: Stream
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
-    printed: bool = False
+    printed: bool = False  # the result is out, or would be with `json`
     hinted: int = 0  # columns of the hint that stands there now
 
     @classmethod
@@ -179,8 +179,8 @@ class Terminal:
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The one JSON object; nothing without `--json`, nothing twice."""
-        if self.json and not self.printed:
-            self.printed = True
+        first, self.printed = not self.printed, True
+        if self.json and first:
             self.out.write(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=2))
 
     def error(self, message: str, *, reason: str, code: int, **more: Any) -> int:
