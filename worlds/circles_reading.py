@@ -42,8 +42,12 @@ COLOURS = (
 
 
 def understand(world: SortCircles, frame: Frame, prompt: str) -> CirclesScene | None:
-    """The scene of a picture that shows at least two circles and nothing else. `frame`: (H, W, 3) uint8."""
-    if min(frame.shape[:2]) < 32:
+    """The scene of a picture that shows at least two circles and nothing else. `frame`: (H, W, 3) uint8.
+
+    None too where the prompt names no order, or two.
+    """
+    order = circles_words.order_of(prompt)
+    if order is None or min(frame.shape[:2]) < 32:
         return None
     background = background_of(frame)
     found = None if background is None else spots(frame, background)
@@ -57,7 +61,7 @@ def understand(world: SortCircles, frame: Frame, prompt: str) -> CirclesScene | 
     if radii[0] == radii[-1]:
         return None
     rough = tuple((_snap(spot.y * scale, 2 * fine), _snap(spot.x * scale, 2 * fine)) for spot in found)
-    state = Circles(field, radii, rough, circles_words.order_of(prompt))
+    state = Circles(field, radii, rough, order)
     seen = [(spot.y * scale, spot.x * scale) for spot in found]
     places = tuple(
         _resting(state, rank, place, scale) or rough[rank - 1] for rank, place in enumerate(seen, start=1)

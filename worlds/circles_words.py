@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from worlds import circles_order
 from worlds.circles_rules import Circles, Legend, Order, Place
 
 ORDINALS = ("largest", "2nd largest", "3rd largest", *(f"{n}th largest" for n in range(4, 21)))
@@ -20,17 +21,10 @@ WORDINGS = (
 )
 ACTION = re.compile(
     r"(?:^|(?<=[.!?\n]))\s*(?:then\s+)?the\s+(?:[a-z ]+\s)?circle\s+\((?:(\d{1,2})(?:nd|rd|th)\s+)?largest\)"
-    r"\s+moves\s+to\s+position\s+(\d{1,2})\s+of\s+the\s+row\s+from\s+\w+\s+to\s+\w+\.",
+    r"\s+moves\s+to\s+position\s+(\d{1,2})\s+of\s+the\s+row\s+from\s+(\w+\s+to\s+\w+)\.",
     re.IGNORECASE,
 )
 ORDERS: dict[Order, str] = {"descending": "largest to smallest", "ascending": "smallest to largest"}
-_RISING = re.compile(
-    r"small\w*\s*(?:to|→|->|-|towards?|up to)\s*(?:the\s+)?(?:larg|big|great)|ascending|increasing|rising", re.I
-)
-_FALLING = re.compile(
-    r"(?:larg|big|great)\w*\s*(?:to|→|->|-|towards?|down to)\s*(?:the\s+)?small|descending|decreasing|falling",
-    re.I,
-)
 _TASK = re.compile(r"circ|dis[ck]s?\b|balls?\b|dots?\b", re.I)
 _SORT = re.compile(r"sort|arrang|order|line up|rank|align", re.I)
 
@@ -44,16 +38,18 @@ def task(state: Circles, wording: int, colours: tuple[str, ...]) -> str:
     )
 
 
-def order_of(prompt: str) -> Order:
-    """Left to right; where the prompt says nothing, from the largest."""
-    rising, falling = _RISING.search(prompt), _FALLING.search(prompt)
-    if rising and not falling:
-        return "ascending"
-    if rising and falling and rising.start() < falling.start():
-        return "ascending"
-    if re.search(r"right to left", prompt, re.I) and not rising:
-        return "ascending"
-    return "descending"
+def order_of(prompt: str) -> Order | None:
+    """The row's order from left to right, as a move's sentence has it or else as the task's words do."""
+    named: set[Order] = {order for order in _orders_of_moves(prompt)}
+    if named:
+        return next(iter(named)) if len(named) == 1 else None
+    return circles_order.order_of(prompt)
+
+
+def _orders_of_moves(text: str) -> list[Order]:
+    orders: dict[str, Order] = {words: order for order, words in ORDERS.items()}
+    found = [" ".join(match.group(3).lower().split()) for match in ACTION.finditer(text)]
+    return [orders[words] for words in found if words in orders]
 
 
 def states_task(prompt: str) -> bool:
@@ -71,5 +67,5 @@ def sentence(action: Place, legend: Legend, first: bool) -> str:
 
 def actions_in(text: str) -> list[Place]:
     """The moves that a text asks for, in order."""
-    found = [(int(rank or 1), int(slot)) for rank, slot in ACTION.findall(text)]
+    found = [(int(rank or 1), int(slot)) for rank, slot, _ in ACTION.findall(text)]
     return [Place(rank, slot) for rank, slot in found if rank > 0 and slot > 0]
