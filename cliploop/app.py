@@ -129,7 +129,10 @@ def run(
     max_attempts: Annotated[
         int | None,
         _option(
-            "--max-attempts", metavar="N", help="Renders of a step at most. [dim]\\[default: 3][/dim]", panel=LOOP
+            "--max-attempts",
+            metavar="N",
+            help="Renders of a step; as many again if the router says so. [dim]\\[default: 3][/dim]",
+            panel=LOOP,
         ),
     ] = None,
     budget: Annotated[

@@ -49,6 +49,8 @@ def _mb(num_bytes: int) -> str:
 
 def folder_fault(path: Path) -> str | None:
     """Why this cannot be a folder, nor become one: `out is a file, not a folder`; None if it can."""
+    if "\0" in str(path):
+        return "a name holds no NUL character"
     nearest = nearest_there(path)
     if nearest is None or os.path.isdir(nearest):  # noqa: PTH112  (never raises)
         return None

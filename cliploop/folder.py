@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cliploop import exports
+from cliploop.files import folder_fault
 from orchestrator.errors import BackendMisconfigured, JobWaiting, TaskRejected
 from orchestrator.records import Policy, Task
 from storage.artifacts import is_key, is_part
@@ -135,11 +136,8 @@ def _write_json(folder: JobFolder, path: Path, value: object) -> None:
 def refuse_foreign(folder: JobFolder) -> None:
     """Raise TaskRejected for a path that is no folder, or a folder where our names are somebody else's files."""
     path = folder.path
-    if "\0" in str(path):
-        raise TaskRejected("-o holds a NUL character; choose another -o", reason="output")
-    nearest = next((part for part in (path, *path.parents) if os.path.lexists(part)), None)
-    if nearest is not None and not os.path.isdir(nearest):  # noqa: PTH112  (never raises)
-        raise TaskRejected(f"-o {path}: {nearest} is a file, not a folder; choose another -o", reason="output")
+    if (fault := folder_fault(path)) is not None:
+        raise TaskRejected(f"-o {path}: {fault}; choose another -o", reason="output")
     if folder.is_ours:
         return
     foreign = exports.present(path)
@@ -158,6 +156,16 @@ def _is_empty(folder: Path) -> bool:
         return not any(folder.iterdir())
     except OSError:
         return False
+
+
+def refuse_as_a_run_would(folder: JobFolder, job_id: str, task: Task, policy: Policy, *, fresh: bool) -> None:
+    """Raise what a run of this job in the folder would raise before anything begins. Writes nothing."""
+    refuse_foreign(folder)
+    if fresh:
+        refuse_other_program(folder.database)
+    elif folder.database.is_file() and folder.database.stat().st_size:
+        with Database(folder.database, read_only=True) as database:
+            refuse_other(database, folder, job_id, task, policy)
 
 
 def refuse_other(database: Database, folder: JobFolder, job_id: str, task: Task, policy: Policy) -> None:
@@ -212,18 +220,31 @@ def rehearsal(folder: JobFolder) -> Generator[JobFolder]:
     """
     trial = JobFolder(folder.memory / REHEARSAL)
     try:
-        forget(trial)
+        _clear(trial)
         yield trial
     except JobWaiting as error:
         raise TaskRejected(_kept(error), reason="disk") from error
     except BackendMisconfigured as error:
         raise BackendMisconfigured(_kept(error)) from error
     finally:
-        with contextlib.suppress(BackendMisconfigured):
-            forget(trial)
-        for emptied in (trial.memory, trial.path):
-            with contextlib.suppress(OSError):
-                emptied.rmdir()
+        clear_rehearsal(folder)
+
+
+def clear_rehearsal(folder: JobFolder) -> None:
+    """Remove what a rehearsal left, as far as it can be removed. Nobody else may hold the folder's lock."""
+    with contextlib.suppress(BackendMisconfigured):
+        _clear(JobFolder(folder.memory / REHEARSAL))
+
+
+def _clear(trial: JobFolder) -> None:
+    if trial.path.is_symlink():
+        raise BackendMisconfigured(f"{trial.path} is a link: move it away")
+    if not os.path.lexists(trial.path):
+        return
+    forget(trial)
+    for emptied in (trial.memory, trial.path):
+        with contextlib.suppress(OSError):
+            emptied.rmdir()
 
 
 def _kept(error: Exception) -> str:

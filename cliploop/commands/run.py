@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cliploop.asked import LocalJob, SystemClock, slug
 from cliploop.commands.boundary import guarded
-from cliploop.commands.dry_run import show_estimate
+from cliploop.commands.dry_run import refuse_folder, show_estimate
 from cliploop.commands.inputs import Asked, read_picture, read_prompt
 from cliploop.compose import Composition, Wanted
 from cliploop.live import RunView, surface
@@ -78,6 +78,7 @@ def _run(request: RunRequest, terminal: Terminal, signals: Signals) -> int:
     job = admitted(composition, request.wanted(), asked, upload)
     folder = Path(request.output) if request.output else Path("out") / f"{job.slug}-{job.id}"
     if request.dry_run:
+        refuse_folder(job, folder, fresh=request.fresh)
         return show_estimate(job, folder, upload.notes, terminal)
     head = [Line(f"Job {job.id} in {one_line(str(folder))}", "quiet")]
     head += [Line(f"Picture: {one_line(note)}", "quiet") for note in upload.notes]
