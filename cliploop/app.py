@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Generator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from cliploop.terminal import EXIT_INTERRUPTED, EXIT_USAGE, PROGRAM, Terminal
+from cliploop.terminal import EXIT_INTERRUPTED, EXIT_USAGE, PROGRAM, Terminal, version
 
 app = typer.Typer(
     name=PROGRAM,
@@ -29,6 +30,7 @@ app.add_typer(generators_app, name="generators")
 _TERMINAL: ContextVar[Terminal] = ContextVar("terminal")  # one for a command line: it prints one object at most
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # of the click that typer has
 
+LEAST_HELP_COLUMNS = 50
 TASK = "The task"
 LOOP = "The loop"
 BACKENDS = "Backends"
@@ -78,8 +80,19 @@ Config = Annotated[
 Difficulty = Annotated[str, typer.Option("--difficulty", metavar="LEVEL", help="How hard: easy, medium or hard.")]
 
 
+def _version(wanted: bool) -> None:
+    """Say it and end."""
+    if wanted:
+        _TERMINAL.get().out.write(f"{PROGRAM} {version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which version this is.")
+    ] = False,
+) -> None:
     """Closed-loop video reasoning: plan one visual action, render it, verify it, repair it, stitch it.
 
     [bold]Start here[/bold]  cliploop run --world maze --difficulty easy
@@ -298,6 +311,14 @@ def _terminal(json: bool) -> Generator[Terminal]:
     yield terminal
 
 
+def _keep_names_whole() -> None:
+    """On a narrower terminal help would cut the names of options: there its lines are folded instead."""
+    if shutil.get_terminal_size().columns < LEAST_HELP_COLUMNS:
+        from typer import rich_utils
+
+        rich_utils.MAX_WIDTH = LEAST_HELP_COLUMNS
+
+
 def _called(words: list[str]) -> object:
     """As typer does it, but that an interrupt is not swallowed here."""
     command = typer.main.get_command(app)
@@ -314,6 +335,8 @@ def command_line(arguments: Sequence[str]) -> int:
     terminal = Terminal.opened(json="--json" in words)
     _TERMINAL.set(terminal)
     try:
+        if not {"-h", "--help"}.isdisjoint(words):
+            _keep_names_whole()
         code = _called(words)
     except UsageError as error:
         where = error.ctx.command_path if error.ctx else PROGRAM

@@ -7,6 +7,7 @@ DIR/…            what `cliploop.exports` writes at the end
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ from storage.database import Database, bears_our_mark, refuse_other_program
 from storage.database import remove as remove_database
 from storage.folders import DISK_FULL
 from storage.jobs import StoredJob, differing, stored_jobs
-from storage.lock import is_lock
+from storage.lock import is_lock, lock_file
 
 MEMORY = ".cliploop"
 REHEARSAL = "fresh"  # a folder in the memory, while --fresh tries whether a new job has room
@@ -70,6 +71,18 @@ class JobFolder:
     def is_ours(self) -> bool:
         """Whether cliploop made the memory: its lock comes first of all, and its mark is in the journal."""
         return is_lock(self.database) or bears_our_mark(self.database)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a process is at work here now: it holds the lock."""
+        try:
+            with lock_file(self.database).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
 
 def finished_files(folder: JobFolder, job_id: str) -> dict[str, str] | None:

@@ -26,6 +26,22 @@ EXIT_INTERRUPTED = 130
 MIN_LIVE_COLUMNS = 60
 
 
+def version() -> str:
+    """Of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed(PROGRAM)
+    except PackageNotFoundError:
+        return "not installed, run from its source"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def plain(text: str, *, lines: bool = False) -> str:
     """Text that cannot steer a terminal: control, format and surrogate characters become visible escapes.
 

@@ -10,7 +10,7 @@ from cliploop.asked import LocalJob
 from cliploop.estimate import Estimate, Range, estimate
 from cliploop.files import folder_fault, nearest_there
 from cliploop.narrate import is_single_shot
-from cliploop.terminal import EXIT_COMPLETED, Terminal, one_line
+from cliploop.terminal import EXIT_COMPLETED, Terminal, counted, one_line
 from orchestrator.errors import TaskRejected
 from orchestrator.records import Policy
 
@@ -85,9 +85,8 @@ def _loop(policy: Policy) -> list[tuple[str, str]]:
 
 def _limits(policy: Policy) -> str:
     """The router may grant a step that was rejected all along a second round."""
-    steps, attempts = policy.max_steps, policy.max_attempts
-    each = f"at most {attempts} attempt{'s' if attempts > 1 else ''} each, as many again if the router says so"
-    return f"at most {steps} step{'s' if steps > 1 else ''}, {each}"
+    each = f"at most {counted(policy.max_attempts, 'attempt')} each, as many again if the router says so"
+    return f"at most {counted(policy.max_steps, 'step')}, {each}"
 
 
 def as_json(cost: Estimate) -> dict[str, dict[str, float]]:

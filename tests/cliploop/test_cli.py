@@ -112,7 +112,9 @@ def test_a_prompt_over_the_limit_names_both_lengths(capsys: pytest.CaptureFixtur
 def test_a_picture_that_no_world_can_read_names_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     photo = str(DATA / "images" / "odd_641x481.png")
     line = refused(capsys, "run", "--image", photo, "--prompt", "The red circle moves to the green square.")
-    assert "--planner" in line or "cliploop.toml" in line
+    assert "no built-in world reads this picture with this prompt" in line
+    today, later = line.index("say in the prompt what moves"), line.index("[vlms.<name>]")
+    assert today < line.index("cliploop worlds sample NAME") < later < line.index("cliploop.toml")
 
 
 def test_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,6 +179,18 @@ def test_help_is_quick_and_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         assert noise not in said.out
     assert command(capsys, "run", "-h").out == said.out
     assert command(capsys).code == 0
+
+
+def test_help_on_a_narrow_terminal_cuts_no_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer import rich_utils
+
+    monkeypatch.setattr(rich_utils, "MAX_WIDTH", None)
+    monkeypatch.setenv("COLUMNS", "40")
+    said = command(capsys, "run", "--help")
+    for name in ("--difficulty", "--strategy", "--max-attempts", "--generator", "--dry-run", "TEXT|FILE"):
+        assert name in said.out
 
 
 def test_help_starts_without_heavy_imports(tmp_path: Path) -> None:
