@@ -27,6 +27,7 @@ from media.sheet_parts import (
     Colour,
     Pen,
     count,
+    legend,
     thumbnail,
 )
 from media.sheet_steps import DENSE, ROOMY, step_card
@@ -49,7 +50,8 @@ def contact_sheet(trajectory: Trajectory, reader: FrameReader) -> bytes:
     look = DENSE if sum(len(step.attempts) for step in steps) > _MANY_ATTEMPTS else ROOMY
     raw, most = _is_single_shot(trajectory), trajectory.policy.max_attempts
     cards = [step_card(step, raw or step is trajectory.gate, most, reader, look) for step in steps]
-    blocks = [_header(trajectory, reader), *cards, _footer(trajectory)]
+    explained = [legend()] if any(attempt.candidate for attempt in _attempts(trajectory)) else []
+    blocks = [_header(trajectory, reader), *explained, *cards, _footer(trajectory)]
     columns = [_drawn(column) for column in _in_columns(blocks)]
     sheet = Image.new("RGB", (WIDTH_PX * len(columns), max(column.height for column in columns)), PAPER)
     for place, column in enumerate(columns):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from worlds import channels, circles_words, regions
-from worlds.circles_rules import FULL, UNIT, Circles, Legend, Point, piece, position, row, slot_of
+from worlds.circles_rules import FULL, UNIT, Aside, Circles, Legend, Point, piece, position, row, slot_of, target
 from worlds.circles_spots import Spot, background_of, spots
 from worlds.legend import NAMES
 from worlds.polyline import from_segment
@@ -162,12 +162,18 @@ class CirclesScene:
         return self._reading(places, strangers)
 
     def _unmoved(self, frame: Frame) -> list[int]:
-        """Ranks of the circles whose box shows, bit for bit, what it shows in the reference."""
+        """Ranks of the circles whose disc shows, bit for bit, what it shows in the reference."""
         return [
             rank
             for rank, sprite in enumerate(self.cuts, start=1)
-            if np.array_equal(_window(frame, sprite), _window(self.reference, sprite))
+            if not ((_window(frame, sprite) != _window(self.reference, sprite)) & self._discs[rank - 1]).any()
         ]
+
+    @cached_property
+    def _discs(self) -> list[Mask]:
+        """(h, w, 1) by rank: the disc without its rim, in the part of the circle's box that is in the picture."""
+        shape = self.reference.shape[:2]
+        return [_clipped(sprite, regions.shrunken(sprite.mask), shape)[..., None] for sprite in self.cuts]
 
     def _matched(self, seen: Sequence[Spot], tint: Floats) -> dict[int, tuple[float, float]]:
         """Rank -> centre px."""
@@ -217,7 +223,20 @@ class CirclesScene:
             scores -= 0.3 * self._fits(frame, spot, tint, centres, outer)
             index = int(np.argmax(scores))
             best = (float(scores[index]), centres[index])
-        return (float(best[1][0]) + 0.5, float(best[1][1]) + 0.5) if best[0] > 0.45 else None
+        return self._outlined(frame, spot, tint, best[1]) if best[0] > 0.45 else None
+
+    def _outlined(self, frame: Frame, spot: Spot, tint: Floats, rough: Floats) -> tuple[float, float]:
+        """The place near a rough one at which most of the outline parts this colour from others."""
+        angles = np.linspace(0, 2 * np.pi, 48, endpoint=False)
+        inner, outer = _ring(angles, max(1.0, spot.radius - 2)), _ring(angles, spot.radius + 1.5)
+        steps = (2, 1, 0.5) if spot.radius > 12 else (1, 0.5)
+        for step in steps:
+            ys, xs = np.mgrid[-6:7, -6:7] * step
+            centres: Floats = rough + np.stack([ys.ravel(), xs.ravel()], axis=1).astype(np.float64)
+            scores = self._fits(frame, spot, tint, centres, inner)
+            scores -= self._fits(frame, spot, tint, centres, outer)
+            rough = centres[scores > scores.max() - 1e-6].mean(axis=0)
+        return float(rough[0]) + 0.5, float(rough[1]) + 0.5
 
     def _fits(self, frame: Frame, spot: Spot, tint: Floats, centres: Floats, around: Floats) -> Floats:
         """(n,) share of the points around each centre that have the circle's colour."""
@@ -243,7 +262,7 @@ class CirclesScene:
             place = (places[rank][0] * self.scale, places[rank][1] * self.scale)
             before = self.start.configuration[piece(rank)]
             at_home = math.dist(before, position_of(place)) * UNIT <= max(8.0, 1.6 * self.scale)
-            rest = _resting(known, rank, place, self.scale) or (home if at_home else None)
+            rest = _resting(known, rank, place, self.scale) or (home if at_home else self._aside(rank, place))
             rests.append(rest or home)
             configuration[piece(rank)] = position_of(place)
             if rest is None:
@@ -253,6 +272,18 @@ class CirclesScene:
         state = Circles(known.field, known.radii, tuple(rests), known.order)
         confidence = (0.4 if lost else 1.0) * (0.6 if strangers else 1.0) * self.start.confidence
         return Reading(state, configuration, moving, confidence, lost)
+
+    @cached_property
+    def spots_aside(self) -> list[tuple[int, Point]]:
+        """Rank and place of the circles that must wait aside before they go home."""
+        plan = self.world.oracle_plan(self.start.state)
+        return [(move.rank, target(self.start.state, move)) for move in plan if isinstance(move, Aside)]
+
+    def _aside(self, rank: int, place: tuple[float, float]) -> Point | None:
+        """Where this circle waits, if it stands there."""
+        near = max(8.0, 1.6 * self.scale)
+        found = [point for waits, point in self.spots_aside if waits == rank and math.dist(point, place) <= near]
+        return found[0] if found else None
 
     def _cut(self, frame: Frame, spot: Spot, place: Position) -> Sprite:
         """The circle's box, centred on its centre pixel."""
@@ -308,6 +339,11 @@ def _ring(angles: Floats, radius: float) -> Floats:
 def _window(frame: Frame, sprite: Sprite) -> Frame:
     height, width = sprite.mask.shape
     return frame[max(0, sprite.top) : sprite.top + height, max(0, sprite.left) : sprite.left + width]
+
+
+def _clipped(sprite: Sprite, mask: Mask, shape: tuple[int, ...]) -> Mask:
+    """The part of a sprite's mask that lies in a picture of this shape."""
+    return mask[_clip(shape, sprite, (0, 0))[1]]
 
 
 def _paint(canvas: Mask, sprite: Sprite, values: Mask, shift: tuple[int, int]) -> None:
