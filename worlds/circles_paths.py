@@ -73,7 +73,7 @@ def _clear(own: float, points: Sequence[Position], others: Sequence[Disc]) -> bo
 def _around(
     own: float, start: Position, target: Position, others: tuple[Disc, ...], far: Position, margin: float
 ) -> tuple[Position, ...] | None:
-    """The shortest way over the corners of polygons around the others, `margin` units away; None if there is none.
+    """The shortest way over the corners of polygons around the others, `margin` units away; or None.
 
     `far`: the largest y and x that the circle's centre may have.
     """

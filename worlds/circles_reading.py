@@ -173,7 +173,10 @@ class CirclesScene:
     def _discs(self) -> list[Mask]:
         """(h, w, 1) by rank: the disc without its rim, in the part of the circle's box that is in the picture."""
         shape = self.reference.shape[:2]
-        return [_clipped(sprite, regions.shrunken(sprite.mask), shape)[..., None] for sprite in self.cuts]
+        return [
+            _clipped(sprite, regions.shrunken(regions.shrunken(sprite.mask)), shape)[..., None]
+            for sprite in self.cuts
+        ]
 
     def _matched(self, seen: Sequence[Spot], tint: Floats) -> dict[int, tuple[float, float]]:
         """Rank -> centre px."""
@@ -229,7 +232,7 @@ class CirclesScene:
         """The place near a rough one at which most of the outline parts this colour from others."""
         angles = np.linspace(0, 2 * np.pi, 48, endpoint=False)
         inner, outer = _ring(angles, max(1.0, spot.radius - 2)), _ring(angles, spot.radius + 1.5)
-        steps = (2, 1, 0.5) if spot.radius > 12 else (1, 0.5)
+        steps = (max(1.0, spot.radius / 12), 1.0, 0.5)
         for step in steps:
             ys, xs = np.mgrid[-6:7, -6:7] * step
             centres: Floats = rough + np.stack([ys.ravel(), xs.ravel()], axis=1).astype(np.float64)
@@ -276,7 +279,10 @@ class CirclesScene:
     @cached_property
     def spots_aside(self) -> list[tuple[int, Point]]:
         """Rank and place of the circles that must wait aside before they go home."""
-        plan = self.world.oracle_plan(self.start.state)
+        try:
+            plan = self.world.oracle_plan(self.start.state)
+        except ValueError:
+            return []
         return [(move.rank, target(self.start.state, move)) for move in plan if isinstance(move, Aside)]
 
     def _aside(self, rank: int, place: tuple[float, float]) -> Point | None:
@@ -302,11 +308,29 @@ class CirclesScene:
     def sprites(self, frame: Frame, reading: Reading, pieces: Sequence[str]) -> Mapping[str, Sprite]:
         """The circles, cut from the frame where the reading saw them."""
         spots_by_name = {piece(rank): spot for rank, spot in self._ranked}
-        return {
+        cuts = {
             name: self._cut(frame, spots_by_name[name], reading.configuration[name])
             for name in pieces
             if name in reading.configuration
         }
+        return {name: self._without_rims(sprite, name, reading) for name, sprite in cuts.items()}
+
+    def _without_rims(self, sprite: Sprite, name: str, reading: Reading) -> Sprite:
+        """The sprite without what its halo shows of the circles beside it."""
+        rows, cols = np.ogrid[0 : sprite.mask.shape[0], 0 : sprite.mask.shape[1]]
+        past: dict[str, Floats] = {}
+        for rank, spot in self._ranked:
+            place = reading.configuration.get(piece(rank))
+            if place is not None:
+                y, x = (value * UNIT / self.scale for value in place)
+                past[piece(rank)] = (
+                    np.hypot(rows + 0.5 + sprite.top - y, cols + 0.5 + sprite.left - x) - spot.radius
+                )
+        mask = sprite.mask.copy()
+        for other, gaps in past.items():
+            if other != name:
+                mask &= (past[name] < -0.5) | (past[name] <= gaps)
+        return Sprite(sprite.pixels, mask, sprite.top, sprite.left)
 
     def without(self, frame: Frame, reading: Reading, pieces: Sequence[str]) -> Frame:
         """The frame with bare background where the circles were; a circle that lay beneath shows again."""

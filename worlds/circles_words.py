@@ -21,9 +21,11 @@ WORDINGS = (
     "left to right), evenly spaced and centred. Move one circle after another.",
 )
 ACTION = re.compile(
-    r"(?:^|(?<=[.!?\n]))\s*(?:then\s+)?the\s+(?:[a-z ]+\s)?circle\s+\((?:(?P<rank>\d{1,2})(?:nd|rd|th)\s+)?largest\)"
-    r"\s+moves\s+(?:to\s+position\s+(?P<slot>\d{1,2})|aside,\s+out)\s+of\s+the\s+row\s+from\s+(?P<order>\w+\s+to\s+\w+)"
-    r"(?(slot)|,\s+to\s+(?P<along>\d{1,2})\s*%\s+of\s+the\s+width\s+and\s+(?P<down>\d{1,2})\s*%\s+of\s+the\s+height)\.",
+    r"(?:^|(?<=[.!?\n]))\s*(?:then\s+)?the\s+(?:[a-z ]+\s)?circle\s+"
+    r"\((?:(?P<rank>\d{1,2})(?:nd|rd|th)\s+)?largest\)\s+moves\s+"
+    r"(?:to\s+position\s+(?P<slot>\d{1,2})|aside,\s+out)\s+of\s+the\s+row\s+from\s+(?P<order>\w+\s+to\s+\w+)"
+    r"(?(slot)|,\s+to\s+(?P<along>\d{1,2})\s*%\s+of\s+the\s+width\s+and\s+(?P<down>\d{1,2})\s*%\s+of\s+the"
+    r"\s+height)\.",
     re.IGNORECASE,
 )
 ORDERS: dict[Order, str] = {"descending": "largest to smallest", "ascending": "smallest to largest"}
@@ -79,8 +81,8 @@ def outcome(actions: Sequence[CircleMove]) -> str:
     ]
     told = [_listed(parts) + " of the row at mid-height"] if parts else []
     told += [
-        f"the {ORDINALS[move.rank - 1]} circle waits aside at {move.along} % of the width and {move.down} % of the"
-        " height"
+        f"the {ORDINALS[move.rank - 1]} circle waits aside at {move.along} % of the width and "
+        f"{move.down} % of the height"
         for move in aside
     ]
     listed = _listed(told)
