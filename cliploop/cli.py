@@ -9,7 +9,21 @@ from collections.abc import Sequence
 INTERRUPTED = 130
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def invoke(arguments: Sequence[str]) -> int:
+    """Run one command line in a process that goes on, and give back its signals. As `_invoked`."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        return _invoked(arguments)
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
+def _invoked(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error is one line, no traceback.
 
     Raises KeyboardInterrupt only in the moments after the last word.
@@ -32,12 +46,12 @@ def _interrupted(json: bool) -> int:
 
 
 def main() -> None:
-    """Entry point of the console script. All is said when `invoke` returns: Ctrl-C no longer changes the end."""
+    """Entry point of the console script. All is said when it returns: Ctrl-C no longer changes the end."""
     try:
-        code = invoke(sys.argv[1:])
+        code = _invoked(sys.argv[1:])
     except KeyboardInterrupt:
         code = INTERRUPTED
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 

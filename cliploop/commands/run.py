@@ -158,6 +158,7 @@ class Signals:
 
     numbers: Sequence[signal.Signals] = ()
     last: float | None = None  # seconds, monotonic
+    ignored: bool = False
 
     def is_set(self) -> bool:
         """Whether one came. It covers the moment when Python swallows the exception (in a finaliser)."""
@@ -171,6 +172,7 @@ class Signals:
 
     def ignore(self) -> None:
         """Listen no more: the ending is known, and is now told whole."""
+        self.ignored = True
         for number in self.numbers:
             signal.signal(number, signal.SIG_IGN)
 
@@ -179,7 +181,8 @@ class Signals:
 def interruptible() -> Generator[Signals]:
     """Within the block SIGINT, SIGTERM and SIGHUP stop the job: KeyboardInterrupt, and a word for renderers.
 
-    A SIGHUP that is ignored from outside (nohup) stays ignored.
+    A SIGHUP that is ignored from outside (nohup) stays ignored. Signals that are no longer listened to stay so
+    after the block: the process is about to end, and `cliploop.cli.invoke` gives them back where it does not.
     """
     if threading.current_thread() is not threading.main_thread():
         yield Signals()
@@ -192,5 +195,5 @@ def interruptible() -> Generator[Signals]:
     try:
         yield signals
     finally:
-        for number, handler in before.items():
+        for number, handler in () if signals.ignored else before.items():
             signal.signal(number, handler)
