@@ -23,7 +23,7 @@ from typing import cast
 
 from bench.comparison import BASELINE, LOOP, by_game, by_task, is_evidence, pairs, report
 from bench.subjects import Subject, foreign_cases, world_tasks
-from bench.trials import Trial, play
+from bench.trials import Trial, broken, play
 from cliploop.compose import Composition, Wanted
 from worlds.world import Difficulty
 
@@ -42,10 +42,17 @@ class Trials:
 
 
 def play_all(asked: Trials) -> list[Trial]:
-    """In a worker process."""
+    """In a worker process. A trial that raises is a fault of ours: it counts as not solved, and is named."""
     composition = Composition.read(None, {}, Path())
     choices = [_choose(asked.wanted, BASELINE, 1)] + [_choose(asked.wanted, LOOP, n) for n in asked.limits]
-    return [play(asked.subject, asked.seed, choice, composition) for choice in choices]
+    trials: list[Trial] = []
+    for choice in choices:
+        try:
+            trials.append(play(asked.subject, asked.seed, choice, composition))
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            trials.append(broken(asked.subject, asked.seed, str(choice.strategy), choice.max_steps or 1, why))
+    return trials
 
 
 def _choose(wanted: Wanted, strategy: str, max_steps: int) -> Wanted:
@@ -141,6 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"seeds {given.first_seed}–{last}, worlds {given.difficulty}")
     print("solved = goal at rest in the last frame, every frame legal; pass@1 = one shot of the raw prompt\n")
     print(report(trials, given.max_steps))
+    for trial in trials:
+        if trial.error:
+            print(f"not played: {trial.subject}, seed {trial.seed}, {trial.strategy}: {trial.error}")
     given.output.parent.mkdir(parents=True, exist_ok=True)
     given.output.write_text(json.dumps(saved(given, trials), indent=1) + "\n", encoding="utf-8")
     print(f"\nevery trial: {given.output}")

@@ -62,6 +62,7 @@ class Trial:
     steps_at_first: int  # accepted at the first attempt
     steps_after: int  # accepted after a re-render
     steps_never: int  # split or gone on from the best attempt
+    error: str = ""  # why there is nothing of it
 
     @property
     def steps(self) -> int:
@@ -161,6 +162,29 @@ def _trial(subject: Subject, trajectory: Trajectory, seen: Seen) -> Trial:
         steps_at_first=fates.count("first"),
         steps_after=fates.count("after"),
         steps_never=fates.count("never"),
+    )
+
+
+def broken(subject: Subject, seed: int, strategy: str, max_steps: int, error: str) -> Trial:
+    """A trial that could not be played."""
+    return Trial(
+        subject=subject.name,
+        row=subject.row,
+        game=subject.game,
+        num_actions=subject.num_actions,
+        seed=seed,
+        strategy=strategy,
+        max_steps=max_steps,
+        solved=False,
+        goal_in_last_frame=False,
+        completed=False,
+        video_seconds=0.0,
+        vlm_calls=0,
+        clips=0,
+        steps_at_first=0,
+        steps_after=0,
+        steps_never=0,
+        error=error,
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Generator, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from cliploop.terminal import EXIT_INTERRUPTED, EXIT_USAGE, PROGRAM, Terminal
+from cliploop.terminal import EXIT_INTERRUPTED, EXIT_USAGE, PROGRAM, Terminal, version
 
 app = typer.Typer(
     name=PROGRAM,
@@ -27,8 +29,10 @@ app.add_typer(trajectory_app, name="trajectory")
 app.add_typer(generators_app, name="generators")
 app.add_typer(worker_app, name="worker")
 
+_TERMINAL: ContextVar[Terminal] = ContextVar("terminal")  # one for a command line: it prints one object at most
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # of the click that typer has
 
+LEAST_HELP_COLUMNS = 50
 TASK = "The task"
 LOOP = "The loop"
 BACKENDS = "Backends"
@@ -86,8 +90,19 @@ Data = Annotated[
 ]
 
 
+def _version(wanted: bool) -> None:
+    """Say it and end."""
+    if wanted:
+        _TERMINAL.get().out.write(f"{PROGRAM} {version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which version this is.")
+    ] = False,
+) -> None:
     """Closed-loop video reasoning: plan one visual action, render it, verify it, repair it, stitch it.
 
     [bold]Start here[/bold]  cliploop run --world maze --difficulty easy
@@ -137,7 +152,10 @@ def run(
     max_attempts: Annotated[
         int | None,
         _option(
-            "--max-attempts", metavar="N", help="Renders of a step at most. [dim]\\[default: 3][/dim]", panel=LOOP
+            "--max-attempts",
+            metavar="N",
+            help="Renders of a step; as many again if the router says so. [dim]\\[default: 3][/dim]",
+            panel=LOOP,
         ),
     ] = None,
     budget: Annotated[
@@ -350,14 +368,19 @@ def worker_render(
 
 @contextlib.contextmanager
 def _terminal(json: bool) -> Generator[Terminal]:
-    """A command's terminal, with a word on it while modules load; Ctrl-C until then is one line."""
-    terminal = Terminal.opened(json=json)
+    """The command line's terminal, for a command, with a word on it while modules load."""
+    terminal = _TERMINAL.get()
+    terminal.json = json
     terminal.hint("cliploop: starting ...")
-    try:
-        yield terminal
-    except KeyboardInterrupt:
-        message = "interrupted before anything began"
-        raise typer.Exit(terminal.error(message, reason="interrupted", code=EXIT_INTERRUPTED)) from None
+    yield terminal
+
+
+def _keep_names_whole() -> None:
+    """On a narrower terminal help would cut the names of options: there its lines are folded instead."""
+    if shutil.get_terminal_size().columns < LEAST_HELP_COLUMNS:
+        from typer import rich_utils
+
+        rich_utils.MAX_WIDTH = LEAST_HELP_COLUMNS
 
 
 def _called(words: list[str]) -> object:
@@ -374,12 +397,20 @@ def command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error is one line, no traceback."""
     words = list(arguments) or ["--help"]
     terminal = Terminal.opened(json="--json" in words)
+    _TERMINAL.set(terminal)
     try:
+        if not {"-h", "--help"}.isdisjoint(words):
+            _keep_names_whole()
         code = _called(words)
     except UsageError as error:
         where = error.ctx.command_path if error.ctx else PROGRAM
         message = f"{error.format_message().rstrip('.')}; see {where} --help"
         return terminal.error(message, reason="usage", code=EXIT_USAGE)
+    except KeyboardInterrupt:
+        if terminal.printed:
+            return EXIT_INTERRUPTED
+        message = "interrupted before anything began"
+        return terminal.error(message, reason="interrupted", code=EXIT_INTERRUPTED)
     except BrokenPipeError:  # help, piped into something that stopped reading
         terminal.out.abandon()
         return 0

@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 
 INTERRUPTED = 130
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def invoke(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; every error is one line, no traceback."""
+    """Run one command line in a process that goes on, and give back its signals. As `_invoked`."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        return _invoked(arguments)
+    finally:
+        for number, handler in before.items():
+            if signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
+def _invoked(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; every error is one line, no traceback.
+
+    Raises KeyboardInterrupt only in the moments after the last word.
+    """
     try:
         from cliploop.app import command_line
-
-        return command_line(arguments)
     except KeyboardInterrupt:
-        message = "interrupted before anything began"
-        sys.stderr.write(f"cliploop: {message}\n")
-        if "--json" in arguments:
-            error = f'{{"reason": "interrupted", "message": "{message}"}}'
-            sys.stdout.write(f'{{"ok": false, "exit_code": {INTERRUPTED}, "error": {error}}}\n')
-        return INTERRUPTED
+        return _interrupted("--json" in arguments)
+    return command_line(arguments)
+
+
+def _interrupted(json: bool) -> int:
+    """While modules load there is nothing yet that could say it."""
+    message = "interrupted before anything began"
+    sys.stderr.write(f"cliploop: {message}\n")
+    if json:
+        error = f'{{"reason": "interrupted", "message": "{message}"}}'
+        sys.stdout.write(f'{{"ok": false, "exit_code": {INTERRUPTED}, "error": {error}}}\n')
+    return INTERRUPTED
 
 
 def main() -> None:
-    """Entry point of the console script."""
-    sys.exit(invoke(sys.argv[1:]))
+    """Entry point of the console script. All is said when it returns: Ctrl-C no longer changes the end."""
+    try:
+        code = _invoked(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

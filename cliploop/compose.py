@@ -128,7 +128,7 @@ class Composition:
 
     def generator(self, name: str, reader: FrameReader | None = None) -> Generator:
         """Build the generator of that name; without a reader only to ask what it can do."""
-        found = self._resolve("generator", Chosen(name, f"generator {name!r}"))
+        found = self._resolve("generator", Chosen(name, where=""))
         return generators.build(found.type, found.given, reader)
 
     def planner(self, name: str, reader: FrameReader) -> Planner:
@@ -147,7 +147,7 @@ class Composition:
         return {**own, **{name: backend.type or backend.vlm or "" for name, backend in defined.items()}}
 
     def _model(self, role: str, name: str, reader: FrameReader) -> Any:
-        found = self._resolve(role, Chosen(name, f"{role} {name!r}"))
+        found = self._resolve(role, Chosen(name, where=""))
         return planners.build(found.type, found.given, reader)
 
     def _resolve(self, role: str, said: Chosen) -> Resolved:
@@ -164,7 +164,8 @@ class Composition:
             return Resolved(role, name, kind, given)
         if name not in catalog:
             known = {*defined, *catalog}
-            raise BackendMisconfigured(f"{said.where}: no {role} {name!r}{suggest(name, known)}")
+            where = f"{said.where}: " if said.where else ""
+            raise BackendMisconfigured(f"{where}no {role} {name!r}{suggest(name, known)}")
         return Resolved(role, name, name, {})
 
     def _check_options(self, role: str, where: str, kind: str, given: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ DIR/…            what `cliploop.exports` writes at the end
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cliploop import exports
+from cliploop.files import folder_fault
 from orchestrator.errors import BackendMisconfigured, JobWaiting, TaskRejected
 from orchestrator.records import Policy, Task
 from storage.artifacts import is_key, is_part
@@ -23,7 +25,7 @@ from storage.database import Database, bears_our_mark, refuse_other_program
 from storage.database import remove as remove_database
 from storage.folders import DISK_FULL
 from storage.jobs import StoredJob, differing, stored_jobs
-from storage.lock import is_lock
+from storage.lock import is_lock, lock_file
 
 MEMORY = ".cliploop"
 REHEARSAL = "fresh"  # a folder in the memory, while --fresh tries whether a new job has room
@@ -69,6 +71,18 @@ class JobFolder:
     def is_ours(self) -> bool:
         """Whether cliploop made the memory: its lock comes first of all, and its mark is in the journal."""
         return is_lock(self.database) or bears_our_mark(self.database)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a process is at work here now: it holds the lock."""
+        try:
+            with lock_file(self.database).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
 
 def finished_files(folder: JobFolder, job_id: str) -> dict[str, str] | None:
@@ -135,11 +149,8 @@ def _write_json(folder: JobFolder, path: Path, value: object) -> None:
 def refuse_foreign(folder: JobFolder) -> None:
     """Raise TaskRejected for a path that is no folder, or a folder where our names are somebody else's files."""
     path = folder.path
-    if "\0" in str(path):
-        raise TaskRejected("-o holds a NUL character; choose another -o", reason="output")
-    nearest = next((part for part in (path, *path.parents) if os.path.lexists(part)), None)
-    if nearest is not None and not os.path.isdir(nearest):  # noqa: PTH112  (never raises)
-        raise TaskRejected(f"-o {path}: {nearest} is a file, not a folder; choose another -o", reason="output")
+    if (fault := folder_fault(path)) is not None:
+        raise TaskRejected(f"-o {path}: {fault}; choose another -o", reason="output")
     if folder.is_ours:
         return
     foreign = exports.present(path)
@@ -158,6 +169,16 @@ def _is_empty(folder: Path) -> bool:
         return not any(folder.iterdir())
     except OSError:
         return False
+
+
+def refuse_as_a_run_would(folder: JobFolder, job_id: str, task: Task, policy: Policy, *, fresh: bool) -> None:
+    """Raise what a run of this job in the folder would raise before anything begins. Writes nothing."""
+    refuse_foreign(folder)
+    if fresh:
+        refuse_other_program(folder.database)
+    elif folder.database.is_file() and folder.database.stat().st_size:
+        with Database(folder.database, read_only=True) as database:
+            refuse_other(database, folder, job_id, task, policy)
 
 
 def refuse_other(database: Database, folder: JobFolder, job_id: str, task: Task, policy: Policy) -> None:
@@ -212,18 +233,31 @@ def rehearsal(folder: JobFolder) -> Generator[JobFolder]:
     """
     trial = JobFolder(folder.memory / REHEARSAL)
     try:
-        forget(trial)
+        _clear(trial)
         yield trial
     except JobWaiting as error:
         raise TaskRejected(_kept(error), reason="disk") from error
     except BackendMisconfigured as error:
         raise BackendMisconfigured(_kept(error)) from error
     finally:
-        with contextlib.suppress(BackendMisconfigured):
-            forget(trial)
-        for emptied in (trial.memory, trial.path):
-            with contextlib.suppress(OSError):
-                emptied.rmdir()
+        clear_rehearsal(folder)
+
+
+def clear_rehearsal(folder: JobFolder) -> None:
+    """Remove what a rehearsal left, as far as it can be removed. Nobody else may hold the folder's lock."""
+    with contextlib.suppress(BackendMisconfigured):
+        _clear(JobFolder(folder.memory / REHEARSAL))
+
+
+def _clear(trial: JobFolder) -> None:
+    if trial.path.is_symlink():
+        raise BackendMisconfigured(f"{trial.path} is a link: move it away")
+    if not os.path.lexists(trial.path):
+        return
+    forget(trial)
+    for emptied in (trial.memory, trial.path):
+        with contextlib.suppress(OSError):
+            emptied.rmdir()
 
 
 def _kept(error: Exception) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from cliploop.narrate import Line, Narrator, Tone
-from cliploop.terminal import Terminal
+from cliploop.terminal import Terminal, counted
 from orchestrator.ports import Inputs
 from orchestrator.records import Policy, Record
 
@@ -155,4 +155,6 @@ class RunView:
         where = self._narrator.where(key)
         self._doing = where.doing if where else self._doing
         spend = self._narrator.spend
-        self._surface.status(self._doing, fraction, f"{spend.video_seconds:.1f} s video, {spend.vlm_calls} calls")
+        self._surface.status(
+            self._doing, fraction, f"{spend.video_seconds:.1f} s video, {counted(spend.vlm_calls, 'call')}"
+        )

@@ -17,6 +17,7 @@ from cliploop import exports
 from cliploop.asked import LocalJob, SystemClock, slug
 from cliploop.folder import (
     JobFolder,
+    clear_rehearsal,
     finished_files,
     forget,
     list_files,
@@ -77,7 +78,8 @@ def play(
         return ending
     refuse_foreign(folder)
     with tidy_if_refused(folder), locked(folder.database):
-        if fresh and folder.database.exists():
+        clear_rehearsal(folder)
+        if fresh and (folder.database.exists() or exports.present(path)):
             with rehearsal(folder) as trial, _begun(job, trial):
                 pass
         if fresh:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from cliploop.terminal import one_line
+from cliploop.terminal import counted, one_line
 from orchestrator.ports import Inputs
 from orchestrator.records import (
     Answer,
@@ -135,10 +135,9 @@ def assessment_line(assessment: Assessment) -> Line:
 
 def spend_text(spend: Spend) -> str:
     """`12.4 s of video, 7 VLM calls`; nothing that was measured."""
-    calls = f"{spend.vlm_calls} VLM call{'' if spend.vlm_calls == 1 else 's'}"
-    parts = [f"{spend.video_seconds:.1f} s of video rendered", calls]
+    parts = [f"{spend.video_seconds:.1f} s of video rendered", counted(spend.vlm_calls, "VLM call")]
     if spend.vlm_tokens:
-        parts.append(f"{spend.vlm_tokens} tokens")
+        parts.append(counted(spend.vlm_tokens, "token"))
     if spend.usd:
         parts.append(f"${spend.usd:.2f}")
     return ", ".join(parts)
@@ -155,7 +154,9 @@ def outcome_lines(trajectory: Trajectory) -> Iterator[Line]:
     if outcome.video is not None:
         video = outcome.video
         notes = "".join(f"; {one_line(note)}" for note in video.notes)
-        yield Line(f"video {video.size}, {video.num_frames} frames, {video.seconds:.1f} s{notes}", "quiet", 1)
+        yield Line(
+            f"video {video.size}, {counted(video.num_frames, 'frame')}, {video.seconds:.1f} s{notes}", "quiet", 1
+        )
     yield Line(spend_text(spend), "quiet", 1)
 
 
@@ -190,11 +191,11 @@ def clip_text(attempt: Attempt) -> str:
     if attempt.clip is None:
         return ""
     kept = f" after {attempt.kept.footage.num_frames} kept" if attempt.kept else ""
-    return f", {attempt.clip.num_frames} frames{kept}"
+    return f", {counted(attempt.clip.num_frames, 'frame')}{kept}"
 
 
-def step_lines(step: Step, policy: Policy) -> Iterator[Line]:
-    """One step of a trajectory, in the order in which it happened."""
+def step_lines(step: Step, policy: Policy, *, stopped: bool = False) -> Iterator[Line]:
+    """One step of a trajectory, in the order in which it happened; `stopped`: nobody is at work on it."""
     if step.index == 0 or is_single_shot(policy):
         yield SINGLE_SHOT
     else:
@@ -206,7 +207,9 @@ def step_lines(step: Step, policy: Policy) -> Iterator[Line]:
         yield from route_lines(step.route)
     for attempt in step.attempts[len(before) :]:
         yield from attempt_lines(attempt)
-    if step.status in STATUS_WORDS:
+    if step.status == "running" and stopped:
+        yield Line("stopped here", "note", 1)
+    elif step.status in STATUS_WORDS:
         yield Line(STATUS_WORDS[step.status], "note", 1)
 
 
@@ -218,18 +221,18 @@ STATUS_WORDS = {
 }
 
 
-def story(trajectory: Trajectory) -> Iterator[Line]:
+def story(trajectory: Trajectory, *, stopped: bool = False) -> Iterator[Line]:
     """All steps and the final judgement, without the end."""
     steps = ([trajectory.gate] if trajectory.gate else []) + list(trajectory.steps)
     for step in steps:
-        yield from step_lines(step, trajectory.policy)
+        yield from step_lines(step, trajectory.policy, stopped=stopped)
     if trajectory.assessment is not None:
         yield assessment_line(trajectory.assessment)
 
 
-def trajectory_lines(trajectory: Trajectory) -> Iterator[Line]:
+def trajectory_lines(trajectory: Trajectory, *, stopped: bool = False) -> Iterator[Line]:
     """The whole story, and how it ended."""
-    yield from story(trajectory)
+    yield from story(trajectory, stopped=stopped)
     yield from outcome_lines(trajectory)
 
 
@@ -275,7 +278,7 @@ class Narrator:
             content = answer.value
         if isinstance(content, Rendered):
             self.spend = self.spend + content.spend
-            self._clip = f", {content.clip.num_frames} frames{self._kept}"
+            self._clip = f", {counted(content.clip.num_frames, 'frame')}{self._kept}"
             self._kept = ""
         yield from self._lines(where, content)
 

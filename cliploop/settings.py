@@ -18,12 +18,26 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from cliploop.files import FileUnusable, read_regular
+
 FILE_NAME = "cliploop.toml"
+MAX_BYTES = 1_000_000
+SHOWN_CHARACTERS = 80  # of a wrong value
 PREFIX = "CLIPLOOP_"
 RESERVED = frozenset(  # read by name, not keys of the file
     f"{PREFIX}{name}" for name in ("CONFIG", "REDIS_URL", "DATABASE_URL", "DATA", "PARENT")
 )
 BACKEND_SECTIONS = ("generators", "vlms", "planners", "verifiers")
+WANTED = {  # pydantic's kinds of faults, in plain words
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "an integer, such as 3"),
+    "int_parsing_size": "an integer of fewer digits",
+    **dict.fromkeys(("float_parsing", "float_type"), "a number, such as 0.5"),
+    "finite_number": "a finite number, such as 0.5",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+    "string_type": 'a text in quotes, such as "a"',
+    "dict_type": "a table, such as {usd = 5}",
+    "model_type": "a table",
+}
 SECTIONS = ("defaults", "presets", *BACKEND_SECTIONS)
 
 
@@ -153,11 +167,7 @@ def _file(config: Path | None, environ: Mapping[str, str], folder: Path) -> tupl
 
 def _parse(path: Path, named_by: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SettingsUnusable(f"{path}: no such file; correct {named_by}, or create it") from None
-    except OSError as error:
-        raise SettingsUnusable(f"{path}: cannot be read ({error.strerror}); name a TOML file") from None
+        return tomllib.loads(_text(path, named_by))
     except UnicodeDecodeError:
         raise SettingsUnusable(f"{path}: not UTF-8 text; save it as a TOML file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
@@ -166,6 +176,18 @@ def _parse(path: Path, named_by: str) -> dict[str, Any]:
         raise SettingsUnusable(f"{path}: nested too deeply; write tables and single values") from None
     except ValueError as error:  # a number of thousands of digits, a path with NUL
         raise SettingsUnusable(f"{path}: cannot be used ({error}); correct it") from None
+
+
+def _text(path: Path, named_by: str) -> str:
+    """With line ends as a text file has them."""
+    try:
+        data = read_regular(path, MAX_BYTES)
+    except FileUnusable as error:
+        if error.fault == "missing_file":
+            raise SettingsUnusable(f"{path}: no such file; correct {named_by}, or create it") from None
+        why = f"cannot be read ({error})" if error.fault == "not_a_file" else str(error)
+        raise SettingsUnusable(f"{path}: {why}; name a TOML file") from None
+    return data.decode("utf-8").replace("\r\n", "\n")
 
 
 def _check_sections(table: Mapping[str, Any], origin: str) -> None:
@@ -258,7 +280,7 @@ def _environment(values: Mapping[str, str], variables: Mapping[tuple[str, ...], 
             variable = variables["defaults", key]
             raise SettingsUnusable(f"{variable}: unknown key {key!r}{suggest(key, Defaults.model_fields)}")
     for key, value in values.items():
-        _validated(Defaults, {key: value}, variables["defaults", key], strict=False)
+        _validated(Defaults, {key: value}, f"{variables['defaults', key]}:", strict=False)
     return Defaults.model_validate(values)
 
 
@@ -277,5 +299,18 @@ def _explain(kind: type[BaseModel], error: ValidationError) -> str:
     key = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
         return f"has no key {key!r}{suggest(key, kind.model_fields)}"
+    if first["type"] in WANTED:
+        at = ": ".join([key, *_inside(first["loc"])])
+        return f"{at} must be {WANTED[first['type']]} (got {_shortened(first['input'])})"
     wanted = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
     return f"{key} = {first['input']!r} {wanted[:1].lower()}{wanted[1:]}"
+
+
+def _shortened(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def _inside(place: Sequence[int | str]) -> list[str]:
+    """The keys of a table inside a value; what pydantic calls the branch of a union is none."""
+    return [str(part) for part in place[2:]]

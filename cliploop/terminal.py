@@ -26,6 +26,22 @@ EXIT_INTERRUPTED = 130
 MIN_LIVE_COLUMNS = 60
 
 
+def version() -> str:
+    """Of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed(PROGRAM)
+    except PackageNotFoundError:
+        return "not installed, run from its source"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 call`, `2 calls`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def plain(text: str, *, lines: bool = False) -> str:
     """Text that cannot steer a terminal: control, format and surrogate characters become visible escapes.
 
@@ -135,7 +151,7 @@ class Terminal:
     out: Stream
     err: Stream
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
-    printed: bool = False
+    printed: bool = False  # the result is out, or would be with `json`
     hinted: int = 0  # columns of the hint that stands there now
 
     @classmethod
@@ -179,8 +195,8 @@ class Terminal:
 
     def result(self, value: Mapping[str, Any]) -> None:
         """The one JSON object; nothing without `--json`, nothing twice."""
-        if self.json and not self.printed:
-            self.printed = True
+        first, self.printed = not self.printed, True
+        if self.json and first:
             self.out.write(json.dumps(value, ensure_ascii=True, allow_nan=False, indent=2))
 
     def error(self, message: str, *, reason: str, code: int, **more: Any) -> int:

@@ -27,6 +27,7 @@ from media.sheet_parts import (
     Colour,
     Pen,
     count,
+    legend,
     thumbnail,
 )
 from media.sheet_steps import DENSE, ROOMY, step_card
@@ -49,7 +50,8 @@ def contact_sheet(trajectory: Trajectory, reader: FrameReader) -> bytes:
     look = DENSE if sum(len(step.attempts) for step in steps) > _MANY_ATTEMPTS else ROOMY
     raw, most = _is_single_shot(trajectory), trajectory.policy.max_attempts
     cards = [step_card(step, raw or step is trajectory.gate, most, reader, look) for step in steps]
-    blocks = [_header(trajectory, reader), *cards, _footer(trajectory)]
+    explained = [legend()] if any(_is_cut(attempt) for attempt in _attempts(trajectory)) else []
+    blocks = [_header(trajectory, reader), *explained, *cards, _footer(trajectory)]
     columns = [_drawn(column) for column in _in_columns(blocks)]
     sheet = Image.new("RGB", (WIDTH_PX * len(columns), max(column.height for column in columns)), PAPER)
     for place, column in enumerate(columns):
@@ -57,6 +59,12 @@ def contact_sheet(trajectory: Trajectory, reader: FrameReader) -> bytes:
     buffer = io.BytesIO()
     sheet.save(buffer, "PNG", compress_level=_PNG_LEVEL)
     return buffer.getvalue()
+
+
+def _is_cut(attempt: Attempt) -> bool:
+    """Whether some of its frames are thrown away: then the bar under them needs a word."""
+    rejected = attempt.verdict is not None and attempt.verdict.decision == "reject"
+    return rejected and attempt.candidate is not None
 
 
 def _in_columns(blocks: list[Block]) -> list[list[Block]]:

@@ -30,6 +30,9 @@ GREY: Colour = (107, 114, 128)
 BLUE: Colour = (52, 98, 196)
 
 
+HATCH_PX = 7  # from stroke to stroke
+
+
 def tint(colour: Colour, strength: float = 0.12) -> Colour:
     """The colour, thinned with white."""
     red, green, blue = (round(255 - (255 - level) * strength) for level in colour)
@@ -72,6 +75,15 @@ class Pen:
         ):
             mask.paste(corner.transpose(flip) if flip is not None else corner, place)
         self.image.paste(fill, (left, top), mask)
+
+    def hatched(self, box: tuple[int, int, int, int], colour: Colour) -> None:
+        """A pale rectangle under slanting strokes, as high as wide."""
+        left, top, right, bottom = box
+        tile = Image.new("RGB", (right - left, bottom - top), tint(colour, 0.18))
+        strokes, high = ImageDraw.Draw(tile), tile.height
+        for start in range(-high, tile.width, HATCH_PX):
+            strokes.line((start, high, start + high, 0), fill=colour, width=2)
+        self.image.paste(tile, (left, top))
 
     def card(self, box: tuple[int, int, int, int], fill: Colour = CARD, radius: int = 14) -> None:
         """A block with a hair line around it."""
@@ -149,12 +161,26 @@ class Strip:
     shown: tuple[Shown, ...]
     num_frames: int
     cut: int
-    kept_until: int | None  # frames up to this one were kept for the next attempt
+    kept_until: int | None  # frames up to this one were kept for what follows; None: all of them
     colour: Colour
     fps: float
 
+    @property
+    def kept(self) -> int:
+        """How many frames from the first on are used by what follows."""
+        return self.num_frames if self.kept_until is None else max(self.cut, self.kept_until + 1)
 
-BAR_PX, CAPTION_PX = 6, 20
+    @property
+    def kept_colour(self) -> Colour:
+        """Of what is kept: a rejected clip's good part is as good as an accepted clip."""
+        return GREEN if self.colour == RED else self.colour
+
+    def edge(self, number: int) -> Colour:
+        """Of a frame: kept from before, kept, or thrown away."""
+        return BLUE if number < self.cut else self.kept_colour if number < self.kept else self.colour
+
+
+BAR_PX, CAPTION_PX = 8, 20
 
 
 def strip_height(strip: Strip) -> int:
@@ -168,8 +194,7 @@ def draw_strip(pen: Pen, xy: tuple[int, int], strip: Strip, cell: int) -> None:
     caption = font(13)
     for place, shown in enumerate(strip.shown):
         left = x + place * (cell + GAP_PX)
-        edge = BLUE if shown.number < strip.cut else strip.colour
-        pen.picture((left, y, 0, 0), shown.image, tint(edge, 0.55))
+        pen.picture((left, y, 0, 0), shown.image, tint(strip.edge(shown.number), 0.55))
         label = f"{shown.number / strip.fps:.2f} s"
         pen.text((left, y + tallest + BAR_PX + 12), label, caption, SOFT)
         if shown.number == strip.cut - 1:
@@ -180,13 +205,29 @@ def draw_strip(pen: Pen, xy: tuple[int, int], strip: Strip, cell: int) -> None:
 
 
 def _draw_bar(pen: Pen, xy: tuple[int, int], strip: Strip, length: int) -> None:
-    """The candidate from first to last frame: blue where kept from before, pale where thrown away."""
+    """The candidate from first to last frame: blue where kept from before, hatched where thrown away."""
     x, y = xy
-    cut = round(length * strip.cut / strip.num_frames)
-    until = strip.num_frames if strip.kept_until is None else strip.kept_until + 1
-    kept = max(cut, round(length * until / strip.num_frames))
-    pen.block((x, y, x + length, y + BAR_PX), tint(strip.colour, 0.25), BAR_PX // 2)
+    cut, kept = (round(length * number / strip.num_frames) for number in (strip.cut, strip.kept))
+    box = (x, y, x + length, y + BAR_PX)
+    if strip.colour == RED:
+        pen.hatched(box, RED)
+    else:
+        pen.block(box, tint(strip.colour, 0.25), BAR_PX // 2)
     if kept > cut:
-        pen.block((x + cut, y, x + kept, y + BAR_PX), strip.colour, BAR_PX // 2)
+        pen.block((x + cut, y, x + kept, y + BAR_PX), strip.kept_colour, BAR_PX // 2)
     if cut:
         pen.block((x, y, x + cut, y + BAR_PX), BLUE, BAR_PX // 2)
+
+
+def legend() -> Block:
+    """What the bars under the frames say."""
+    face = font(15)
+
+    def draw(pen: Pen, top: int) -> None:
+        x = pen.text((MARGIN_PX + PADDING_PX, top), "The bar under the frames:", face, SOFT) + 16
+        for colour, text in ((BLUE, "kept from the attempt before"), (GREEN, "kept"), (RED, "thrown away")):
+            box = (x, top + 7, x + 40, top + 7 + BAR_PX)
+            pen.hatched(box, colour) if colour == RED else pen.block(box, colour, BAR_PX // 2)
+            x = pen.text((x + 48, top), text, face, SOFT) + 24
+
+    return Block(18, draw)

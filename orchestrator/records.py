@@ -171,7 +171,7 @@ class Policy(Record):
     step_seconds: float = Field(default=3.0, gt=0, le=600)
     denoising_steps: int = Field(default=20, ge=1)
     guidance: float = 5.0
-    vlm_temperature: float = 0.2
+    vlm_temperature: float = Field(default=0.2, ge=0)
     submit_unknown: Literal["resubmit", "wait"] = "resubmit"
     allow_unchainable: bool = False
     deliver_long_side_max: int = Field(default=1920, ge=16, le=16384)

@@ -18,10 +18,13 @@ from worlds.world import Action, Frame, Reading, Scene, State, World
 
 SCENES_KEPT = 16
 READ_SIDE_MAX = 1920  # pixels
-REMEDY = (
+MODEL_REMEDY = (
     "configure a vision-language model, which can read any picture: write [vlms.<name>] into cliploop.toml and"
-    " name it as planner and verifier (its backends come with the next version; `cliploop worlds list` says what"
-    " this one reads)"
+    " name it as planner and verifier (its backends come with the next version)"
+)
+REMEDY = (
+    "say in the prompt what moves, where to, and what is forbidden (`cliploop worlds sample NAME` writes pictures"
+    f" and prompts that are understood); or {MODEL_REMEDY}"
 )
 
 
@@ -66,7 +69,7 @@ class Sight:
         scene = self._task_scene(task)
         if scene is None:
             raise TaskRejected(
-                f"the built-in oracle reads only pictures of the built-in worlds, and this is none; {REMEDY}",
+                f"no built-in world reads this picture with this prompt; {REMEDY}",
                 reason="unreadable",
             )
         try:
@@ -74,7 +77,7 @@ class Sight:
         except ValueError as error:
             raise TaskRejected(
                 f"the picture reads as {scene.world.name}, but that has no solution ({error}); check picture and"
-                f" prompt, or {REMEDY}",
+                f" prompt, or {MODEL_REMEDY}",
                 reason="unsolvable",
             ) from error
 

@@ -32,7 +32,7 @@ def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     app.state.hub = hub
     app.state.metrics = registry(site)
     app.state.made = Made(site)
-    app.state.tallies = Tallies()
+    app.state.tallies = Tallies(hub.progress_of)
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)

@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ from storage.submissions import last_sequences
 ASK_EVERY_SECONDS = 1.0  # the database, while the broker is away
 ASK_ANYWAY = 5  # every so many of these rounds, in case a word was lost
 HEARTBEAT_SECONDS = 15.0
+KEPT_WORDS = 4096
 _LISTEN_SECONDS = 1.0
 _ASKED_AT_ONCE = 500
 _DELETED = b"event: deleted\ndata: {}\n\n"
@@ -83,6 +85,8 @@ class Hub:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._feeds: dict[str, Feed] = {}
+        self._told: OrderedDict[str, dict[str, Any] | None] = OrderedDict()  # progress, by job
+        self._told_lock = threading.Lock()
         self._ending = threading.Event()
         self._broker_away = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -110,6 +114,26 @@ class Hub:
         self._ending.set()
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._tell_all)
+
+    def progress_of(self, job_id: str) -> dict[str, Any] | None:
+        """What was last told of the job's progress: heard here, else asked of the broker once. From any thread."""
+        with self._told_lock:
+            if job_id in self._told:
+                return self._told[job_id]
+        try:
+            words = self._site.messages.progress(job_id)
+        except BackendUnavailable:
+            return None
+        if not self._broker_away:
+            self._keep(job_id, words, heard=False)
+        return words
+
+    def _keep(self, job_id: str, words: dict[str, Any] | None, *, heard: bool) -> None:
+        with self._told_lock:
+            if heard or job_id not in self._told:
+                self._told[job_id] = words
+            while len(self._told) > KEPT_WORDS:
+                self._told.popitem(last=False)
 
     async def watch(self, job_id: str, after: int) -> AsyncGenerator[bytes]:
         """The job's events with a number above `after`, then those that come, until its final one."""
@@ -168,6 +192,8 @@ class Hub:
                 if not self._broker_away:
                     _log.warning("events come from the database alone: %s", error)
                 self._broker_away = True
+                with self._told_lock:
+                    self._told.clear()
                 self._ending.wait(ASK_EVERY_SECONDS)
 
     def _overheard(self) -> Iterator[tuple[str, dict[str, Any]] | None]:
@@ -179,7 +205,12 @@ class Hub:
             yield heard
 
     def _post(self, heard: tuple[str, dict[str, Any]] | None) -> None:
-        if heard is not None and heard[0] in self._feeds:
+        if heard is None:
+            return
+        job_id, words = heard
+        if words.get("kind") == "progress":
+            self._keep(job_id, {name: value for name, value in words.items() if name != "kind"}, heard=True)
+        if job_id in self._feeds:
             assert self._loop is not None
             self._loop.call_soon_threadsafe(self._hear, *heard)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -62,9 +63,13 @@ def where(key: str) -> tuple[int, int]:
 
 
 class Tallies:
-    """Those of the jobs that were asked for lately; safe for threads."""
+    """Those of the jobs that were asked for lately; safe for threads.
 
-    def __init__(self) -> None:
+    `told(job_id)`: what was last told of its progress.
+    """
+
+    def __init__(self, told: Callable[[str], dict[str, Any] | None]) -> None:
+        self.told = told
         self._known: OrderedDict[str, Tally] = OrderedDict()
         self._lock = threading.Lock()
 

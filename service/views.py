@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cliploop.estimate import Range, estimate
 from cliploop.site import Site
-from orchestrator.errors import BackendUnavailable
 from orchestrator.records import Policy, Spend
 from service.tally import Tallies, Tally, where
 from storage.jobs import State
@@ -105,7 +104,7 @@ def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
         parent_id=stored.parent_id,
         submitted_at=job.submitted_at,
         queue_position=ahead_of(site.database, job) if state.state == "queued" else None,
-        progress=_progress(site, stored.id, state.state, tally, said.get("max_steps")),
+        progress=_progress(tallies, stored.id, state.state, tally, said.get("max_steps")),
         spend=tally.spend,
         estimate=_cost(said, tally, state.state),
         links=links(stored.id),
@@ -121,14 +120,11 @@ def links(job_id: str) -> dict[str, str]:
     }
 
 
-def _progress(site: Site, job_id: str, state: State, tally: Tally, max_steps: int | None) -> Progress:
+def _progress(tallies: Tallies, job_id: str, state: State, tally: Tally, max_steps: int | None) -> Progress:
     known = Progress(step=tally.step, max_steps=max_steps, attempt=tally.attempt, key=tally.key)
     if state != "running":
         return known
-    try:
-        told = site.messages.progress(job_id)
-    except BackendUnavailable:
-        return known
+    told = tallies.told(job_id)
     if told is None or where(str(told.get("key"))) <= tally.rendered:  # of a clip that has been recorded since
         return known
     return known.model_copy(update={"key": told["key"], "fraction": told["fraction"]})

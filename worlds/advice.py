@@ -13,7 +13,7 @@ from worlds.circles_words import ORDINALS
 from worlds.sokoban import Push, Walk
 from worlds.world import Action, State
 
-Known = grid.Run | Walk | Push | sliding_rules.Slide | hanoi_rules.Move | circles_rules.Place
+Known = grid.Run | Walk | Push | sliding_rules.Slide | hanoi_rules.Move | circles_rules.CircleMove
 
 
 def piece_name(piece: str, legend: object) -> str:
@@ -57,6 +57,10 @@ def _move(state: State, action: Known, legend: object) -> str:
         case circles_rules.Place():
             circle = piece_name(circles_rules.piece(action.rank), legend)
             return f"{circle} goes from where it lies and takes position {action.slot} of the row"
+        case circles_rules.Aside():
+            circle = piece_name(circles_rules.piece(action.rank), legend)
+            place = f"{action.along} % of the width and {action.down} % of the height"
+            return f"{circle} goes from where it lies and makes room: it waits at {place}"
         case _:
             assert_never(action)
 
@@ -72,7 +76,7 @@ def rule_of(action: Action) -> str:
             return "It must go straight into the gap and over no other."
         case hanoi_rules.Move():
             return "A disc must rest on the base or on a larger disc."
-        case circles_rules.Place():
+        case circles_rules.Place() | circles_rules.Aside():
             return "It must stay inside the picture and rest upon no other."
         case _:
             return ""

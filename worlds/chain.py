@@ -74,6 +74,19 @@ def outcome(world: World, state: State, action: Action) -> State | None:
     return state if all(apart(way[0], waypoint) <= SAME_PLACE for waypoint in way) else None
 
 
+def followed(world: World, state: State, actions: Sequence[Action]) -> State:
+    """The state after the actions; one that is done already (its piece still comes to rest) changes nothing.
+
+    Raises ValueError if one of them is not legal.
+    """
+    for action in actions:
+        after = outcome(world, state, action)
+        if after is None:
+            raise ValueError(f"{action} is not legal here")
+        state = after
+    return state
+
+
 def remaining(world: World, reading: Reading, actions: Sequence[Action]) -> list[Action]:
     """Which of the actions are still to be done: a clip may go on from a kept prefix that did the first of them.
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from worlds import channels, circles_words, regions
-from worlds.circles_rules import FULL, UNIT, Circles, Legend, Point, piece, position, row, slot_of
+from worlds.circles_rules import FULL, UNIT, Aside, Circles, Legend, Point, piece, position, row, slot_of, target
 from worlds.circles_spots import Spot, background_of, spots
 from worlds.legend import NAMES
 from worlds.polyline import from_segment
@@ -42,8 +42,12 @@ COLOURS = (
 
 
 def understand(world: SortCircles, frame: Frame, prompt: str) -> CirclesScene | None:
-    """The scene of a picture that shows at least two circles and nothing else. `frame`: (H, W, 3) uint8."""
-    if min(frame.shape[:2]) < 32:
+    """The scene of a picture that shows at least two circles and nothing else. `frame`: (H, W, 3) uint8.
+
+    None too where the prompt names no order, or two.
+    """
+    order = circles_words.order_of(prompt)
+    if order is None or min(frame.shape[:2]) < 32:
         return None
     background = background_of(frame)
     found = None if background is None else spots(frame, background)
@@ -57,7 +61,7 @@ def understand(world: SortCircles, frame: Frame, prompt: str) -> CirclesScene | 
     if radii[0] == radii[-1]:
         return None
     rough = tuple((_snap(spot.y * scale, 2 * fine), _snap(spot.x * scale, 2 * fine)) for spot in found)
-    state = Circles(field, radii, rough, circles_words.order_of(prompt))
+    state = Circles(field, radii, rough, order)
     seen = [(spot.y * scale, spot.x * scale) for spot in found]
     places = tuple(
         _resting(state, rank, place, scale) or rough[rank - 1] for rank, place in enumerate(seen, start=1)
@@ -158,11 +162,20 @@ class CirclesScene:
         return self._reading(places, strangers)
 
     def _unmoved(self, frame: Frame) -> list[int]:
-        """Ranks of the circles whose box shows, bit for bit, what it shows in the reference."""
+        """Ranks of the circles whose disc shows, bit for bit, what it shows in the reference."""
         return [
             rank
             for rank, sprite in enumerate(self.cuts, start=1)
-            if np.array_equal(_window(frame, sprite), _window(self.reference, sprite))
+            if not ((_window(frame, sprite) != _window(self.reference, sprite)) & self._discs[rank - 1]).any()
+        ]
+
+    @cached_property
+    def _discs(self) -> list[Mask]:
+        """(h, w, 1) by rank: the disc without its rim, in the part of the circle's box that is in the picture."""
+        shape = self.reference.shape[:2]
+        return [
+            _clipped(sprite, regions.shrunken(regions.shrunken(sprite.mask)), shape)[..., None]
+            for sprite in self.cuts
         ]
 
     def _matched(self, seen: Sequence[Spot], tint: Floats) -> dict[int, tuple[float, float]]:
@@ -213,7 +226,20 @@ class CirclesScene:
             scores -= 0.3 * self._fits(frame, spot, tint, centres, outer)
             index = int(np.argmax(scores))
             best = (float(scores[index]), centres[index])
-        return (float(best[1][0]) + 0.5, float(best[1][1]) + 0.5) if best[0] > 0.45 else None
+        return self._outlined(frame, spot, tint, best[1]) if best[0] > 0.45 else None
+
+    def _outlined(self, frame: Frame, spot: Spot, tint: Floats, rough: Floats) -> tuple[float, float]:
+        """The place near a rough one at which most of the outline parts this colour from others."""
+        angles = np.linspace(0, 2 * np.pi, 48, endpoint=False)
+        inner, outer = _ring(angles, max(1.0, spot.radius - 2)), _ring(angles, spot.radius + 1.5)
+        steps = (max(1.0, spot.radius / 12), 1.0, 0.5)
+        for step in steps:
+            ys, xs = np.mgrid[-6:7, -6:7] * step
+            centres: Floats = rough + np.stack([ys.ravel(), xs.ravel()], axis=1).astype(np.float64)
+            scores = self._fits(frame, spot, tint, centres, inner)
+            scores -= self._fits(frame, spot, tint, centres, outer)
+            rough = centres[scores > scores.max() - 1e-6].mean(axis=0)
+        return float(rough[0]) + 0.5, float(rough[1]) + 0.5
 
     def _fits(self, frame: Frame, spot: Spot, tint: Floats, centres: Floats, around: Floats) -> Floats:
         """(n,) share of the points around each centre that have the circle's colour."""
@@ -239,7 +265,7 @@ class CirclesScene:
             place = (places[rank][0] * self.scale, places[rank][1] * self.scale)
             before = self.start.configuration[piece(rank)]
             at_home = math.dist(before, position_of(place)) * UNIT <= max(8.0, 1.6 * self.scale)
-            rest = _resting(known, rank, place, self.scale) or (home if at_home else None)
+            rest = _resting(known, rank, place, self.scale) or (home if at_home else self._aside(rank, place))
             rests.append(rest or home)
             configuration[piece(rank)] = position_of(place)
             if rest is None:
@@ -249,6 +275,21 @@ class CirclesScene:
         state = Circles(known.field, known.radii, tuple(rests), known.order)
         confidence = (0.4 if lost else 1.0) * (0.6 if strangers else 1.0) * self.start.confidence
         return Reading(state, configuration, moving, confidence, lost)
+
+    @cached_property
+    def spots_aside(self) -> list[tuple[int, Point]]:
+        """Rank and place of the circles that must wait aside before they go home."""
+        try:
+            plan = self.world.oracle_plan(self.start.state)
+        except ValueError:
+            return []
+        return [(move.rank, target(self.start.state, move)) for move in plan if isinstance(move, Aside)]
+
+    def _aside(self, rank: int, place: tuple[float, float]) -> Point | None:
+        """Where this circle waits, if it stands there."""
+        near = max(8.0, 1.6 * self.scale)
+        found = [point for waits, point in self.spots_aside if waits == rank and math.dist(point, place) <= near]
+        return found[0] if found else None
 
     def _cut(self, frame: Frame, spot: Spot, place: Position) -> Sprite:
         """The circle's box, centred on its centre pixel."""
@@ -267,11 +308,29 @@ class CirclesScene:
     def sprites(self, frame: Frame, reading: Reading, pieces: Sequence[str]) -> Mapping[str, Sprite]:
         """The circles, cut from the frame where the reading saw them."""
         spots_by_name = {piece(rank): spot for rank, spot in self._ranked}
-        return {
+        cuts = {
             name: self._cut(frame, spots_by_name[name], reading.configuration[name])
             for name in pieces
             if name in reading.configuration
         }
+        return {name: self._without_rims(sprite, name, reading) for name, sprite in cuts.items()}
+
+    def _without_rims(self, sprite: Sprite, name: str, reading: Reading) -> Sprite:
+        """The sprite without what its halo shows of the circles beside it."""
+        rows, cols = np.ogrid[0 : sprite.mask.shape[0], 0 : sprite.mask.shape[1]]
+        past: dict[str, Floats] = {}
+        for rank, spot in self._ranked:
+            place = reading.configuration.get(piece(rank))
+            if place is not None:
+                y, x = (value * UNIT / self.scale for value in place)
+                past[piece(rank)] = (
+                    np.hypot(rows + 0.5 + sprite.top - y, cols + 0.5 + sprite.left - x) - spot.radius
+                )
+        mask = sprite.mask.copy()
+        for other, gaps in past.items():
+            if other != name:
+                mask &= (past[name] < -0.5) | (past[name] <= gaps)
+        return Sprite(sprite.pixels, mask, sprite.top, sprite.left)
 
     def without(self, frame: Frame, reading: Reading, pieces: Sequence[str]) -> Frame:
         """The frame with bare background where the circles were; a circle that lay beneath shows again."""
@@ -304,6 +363,11 @@ def _ring(angles: Floats, radius: float) -> Floats:
 def _window(frame: Frame, sprite: Sprite) -> Frame:
     height, width = sprite.mask.shape
     return frame[max(0, sprite.top) : sprite.top + height, max(0, sprite.left) : sprite.left + width]
+
+
+def _clipped(sprite: Sprite, mask: Mask, shape: tuple[int, ...]) -> Mask:
+    """The part of a sprite's mask that lies in a picture of this shape."""
+    return mask[_clip(shape, sprite, (0, 0))[1]]
 
 
 def _paint(canvas: Mask, sprite: Sprite, values: Mask, shift: tuple[int, int]) -> None:

@@ -41,6 +41,18 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Aside:
+    """The circle of this rank makes room: it waits at so many % of the picture's width and height."""
+
+    rank: int
+    along: int
+    down: int
+
+
+CircleMove = Place | Aside
+
+
+@dataclass(frozen=True)
 class Legend:
     """Words for the circles' colours by rank, the row's order, and whether the prompt states the task at all."""
 
@@ -57,6 +69,16 @@ def piece(rank: int) -> str:
 def slot_of(state: Circles, rank: int) -> int:
     """Where in the row a rank belongs, from 1."""
     return rank if state.order == "descending" else len(state.radii) + 1 - rank
+
+
+def spot(state: Circles, action: Aside) -> Point:
+    """The centre of a circle that waits aside."""
+    return round(state.field[0] * action.down / 100), round(state.field[1] * action.along / 100)
+
+
+def target(state: Circles, action: CircleMove) -> Point:
+    """The centre at which a move ends."""
+    return spot(state, action) if isinstance(action, Aside) else row(state)[action.slot - 1]
 
 
 def row(state: Circles) -> tuple[Point, ...]:
@@ -96,3 +118,16 @@ def clear(state: Circles, rank: int, slot: int, *, settled_only: bool) -> bool:
         if overlap(position(target), position(place), state.radii[rank - 1] + state.radii[other - 1], 0.95):
             return False
     return True
+
+
+def fits(state: Circles, action: Aside) -> bool:
+    """Whether a circle can wait there: inside the picture, upon no other."""
+    y, x = spot(state, action)
+    radius = state.radii[action.rank - 1]
+    if not (radius <= y <= state.field[0] - radius and radius <= x <= state.field[1] - radius):
+        return False
+    return not any(
+        overlap(position((y, x)), position(place), radius + state.radii[other - 1], 0.95)
+        for other, place in enumerate(state.places, start=1)
+        if other != action.rank
+    )

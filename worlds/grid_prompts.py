@@ -70,8 +70,14 @@ LINKS = (
 )
 VERB_LINKS = LINKS - DETERMINERS - NEUTRAL - frozenset(["in", "with", "by", "using", "can", "like"])
 MOTION = _words(
-    "slide move travel roll glide walk navigate go head advance run proceed crawl step make start traverse"
+    "slide move travel roll glide walk navigate go head advance run proceed crawl step make start traverse cross "
+    "pass escape hurry rush race dash hop jump march stroll wander venture journey fly drive ride creep sneak "
+    "climb swim drift float return"
 )
+ARRIVING = _words("get reach come arrive enter find take follow set end")  # of a player if right after it
+SENDING = _words("make let have show watch see animate get")  # "let the red circle cross the field"
+CARRIED = _words("brought led taken moved guided steered sent escorted helped driven")
+WAYS = _words("way path route passage course")
 STEER = _words(
     "move guide slide lead bring steer take navigate get drive send direct help walk roll escort pilot"
 )
@@ -188,6 +194,8 @@ def _items(sentence: list[str], phrases: list[Phrase], votes: dict[tuple[int, Ro
         index = max(stop, index)
         while index < len(sentence) and _in_noun_phrase(sentence, index):
             word = _stem(sentence[index])
+            if shape is not None and sentence[index] == "cross":
+                break  # "make the teal triangle cross the field"
             shape = shape or SHAPE_OF.get(word)
             role = _role_noun(sentence[index])
             if role is not None:
@@ -256,8 +264,8 @@ def _equations(items: list[_Item], votes: dict[tuple[int, Role], float]) -> None
         ):
             continue
         phrase, role = (a.phrase, b.role) if a.phrase >= 0 else (b.phrase, a.role)
-        if role is None:
-            continue
+        if role is None or (between[:1] == ["for"] and items[left].role == "floor"):
+            continue  # "a path for the red circle"
         if any(word in VERB_LINKS for word in between):
             votes[phrase, role] += 3.0
         elif any(word in ("in", "with", "by", "using", "like") for word in between):
@@ -283,6 +291,8 @@ def _actions(items: list[_Item], votes: dict[tuple[int, Role], float], pushes: b
             votes[item.phrase, role] += 1.5
             continue
         _governed(before, item.phrase, votes)
+        if before and _base(before[-1]) in SENDING | STEER and after and _base(after[0]) in MOTION | ARRIVING:
+            votes[item.phrase, "player"] += 0.5
         _doing(after, item.phrase, votes, 0.5 if pushes else 1.0)
 
 
@@ -298,8 +308,10 @@ def _governed(before: list[str], phrase: int, votes: dict[tuple[int, Role], floa
         votes[phrase, "goal"] += 1.0
     elif last == "from":
         votes[phrase, "player"] += 0.6
-    elif _base(last) in STEER:
+    elif _base(last) in STEER or (last == "for" and any(_stem(word) in WAYS for word in before[:-1])):
         votes[phrase, "player"] += 1.0
+    elif before[-2:] in (["reached", "by"], ["crossed", "by"]):
+        votes[phrase, "player"] += 1.5
     elif last == "behind":
         votes[phrase, "box"] += 1.0
 
@@ -312,8 +324,13 @@ def _doing(after: list[str], phrase: int, votes: dict[tuple[int, Role], float], 
     if after[:1] and after[0] in MODALS and not {"be", "is", "not"} & set(after[:2]):
         votes[phrase, "player"] += 1.0
         return
+    if after[:2] == ["is", "to"] or (after[1:2] == ["be"] and after[2:3] and after[2] in CARRIED):
+        votes[phrase, "player"] += 1.0
+        return
+    next_word = next((word for word in after[:2] if not word.endswith("ly") and word not in ("can", "will")), "")
     verbs = [word for word in after[:4] if _base(word) in MOTION]
-    if verbs and not set(after[: after.index(verbs[0])]) & (TOWARDS | ALONG | {"when", ","}):
+    moving = verbs and not set(after[: after.index(verbs[0])]) & (TOWARDS | ALONG | {"when", ","})
+    if moving or _base(next_word) in ARRIVING:
         votes[phrase, "player"] += weight
 
 
@@ -349,12 +366,14 @@ def _resets(items: list[_Item], index: int) -> bool:
 
 def _base(word: str) -> str:
     """The base of a verb: slides, sliding, stopped, stopping."""
+    if word.endswith("ies") and word[:-3] + "y" in MOTION:
+        return word[:-3] + "y"
     for ending in ("ing", "ped", "ed", "es", "s"):
         root = word.removesuffix(ending)
         if root == word:
             continue
         for candidate in (root, root + "e", root[:-1] if root[-1:] == root[-2:-1] else root):
-            if candidate in MOTION or candidate in STEER or candidate in STOPS or candidate in TOWARDS:
+            if any(candidate in verbs for verbs in (MOTION, STEER, STOPS, TOWARDS, ARRIVING)):
                 return candidate
     return word
 

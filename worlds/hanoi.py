@@ -13,6 +13,7 @@ import numpy as np
 
 from orchestrator.records import FailureKind
 from worlds import hanoi_drawing, hanoi_reading, hanoi_words
+from worlds.chain import followed
 from worlds.hanoi_rules import (
     PEGS,
     Move,
@@ -176,8 +177,7 @@ class Hanoi:
 
     def target(self, state: Towers, actions: Sequence[Move], legend: object) -> str:
         """Which discs each peg holds afterwards."""
-        for action in actions:
-            state = self.step(state, action)
+        state = followed(self, state, actions)
         stacks = [
             f"peg {PEGS[peg]} holds {_listed(stack)}" if stack else f"peg {PEGS[peg]} is empty"
             for peg, stack in enumerate(state.pegs)

@@ -13,6 +13,7 @@ import numpy as np
 
 from orchestrator.records import FailureKind
 from worlds import sliding_drawing, sliding_reading, sliding_words
+from worlds.chain import followed
 from worlds.motion import sample as sample_path
 from worlds.sliding_rules import (
     NOUNS,
@@ -197,8 +198,7 @@ class SlidingPuzzle:
 
     def target(self, state: Board, actions: Sequence[Slide], legend: Legend) -> str:
         """Where the moved tiles and the blank are afterwards."""
-        for action in actions:
-            state = self.step(state, action)
+        state = followed(self, state, actions)
         moved = list(dict.fromkeys(action.tile for action in actions))
         places = [(f"{legend.tile} {number}", state.cell(number)) for number in moved] + [
             ("the blank", state.cell(0))

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from orchestrator.records import FailureKind
+from worlds.chain import followed
 from worlds.grid import (
     BOX,
     PLAYER,
@@ -172,7 +173,8 @@ class Sokoban:
         box, end = seen[piece], _behind(action.to, action)
         if _near(box, action.to):
             return []
-        if not _clear(state, state.boxes[int(piece.split("#")[1]) - 1], action):
+        cell = state.boxes[int(piece.split("#")[1]) - 1]
+        if cell != action.to and not _clear(state, cell, action):  # at its end already, it only comes to rest
             raise ValueError(f"the way to {named(action.to)} is not free")
         behind = (box[0] - down, box[1] - right)
         player = seen[PLAYER]
@@ -252,8 +254,7 @@ class Sokoban:
         return actions
 
     def target(self, state: GridState, actions: Sequence[Act], legend: Legend) -> str:
-        for action in actions:
-            state = self.step(state, action)
+        state = followed(self, state, actions)
         boxes = ", ".join(f"a {legend.box} at {named(cell)}" for cell in state.boxes)
         return f"The {legend.player} is at {named(state.player)}, {boxes}."
 

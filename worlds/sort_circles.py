@@ -14,19 +14,23 @@ from dataclasses import replace
 import numpy as np
 
 from orchestrator.records import FailureKind
-from worlds import circles_drawing, circles_paths, circles_reading, circles_words
+from worlds import circles_drawing, circles_paths, circles_plan, circles_reading, circles_words
 from worlds.circles_rules import (
     UNIT,
+    Aside,
+    CircleMove,
     Circles,
     Legend,
     Place,
     Point,
     clear,
+    fits,
     overlap,
     piece,
     position,
     row,
     slot_of,
+    target,
 )
 from worlds.motion import sample as sample_path
 from worlds.polyline import rest_of
@@ -53,71 +57,73 @@ class SortCircles:
             if places is not None:
                 return Circles((1024, 1024), radii, places, order)
 
-    def legal(self, state: Circles, action: Place) -> bool:
+    def legal(self, state: Circles, action: CircleMove) -> bool:
         """A known circle and place, not taken by a circle that belongs there; also a repeated move."""
         count = len(state.radii)
+        if isinstance(action, Aside):
+            return 1 <= action.rank <= count and fits(state, action)
         if not (1 <= action.rank <= count and 1 <= action.slot <= count):
             return False
         return clear(state, action.rank, action.slot, settled_only=True)
 
-    def step(self, state: Circles, action: Place) -> Circles:
-        """The circle stands in the row; ValueError if the move is not legal."""
+    def step(self, state: Circles, action: CircleMove) -> Circles:
+        """The circle stands where the move ends; ValueError if the move is not legal."""
         if not self.legal(state, action):
-            raise ValueError(f"circle {action.rank} cannot go to position {action.slot} of the row")
+            where = "aside there" if isinstance(action, Aside) else f"to position {action.slot} of the row"
+            raise ValueError(f"circle {action.rank} cannot go {where}")
         places = list(state.places)
-        places[action.rank - 1] = row(state)[action.slot - 1]
+        places[action.rank - 1] = target(state, action)
         return replace(state, places=tuple(places))
 
-    def done(self, state: Circles, actions: Sequence[Place]) -> bool:
-        """Whether every circle stands at the position of its last move."""
-        places, centres = dict(enumerate(state.places, start=1)), dict(enumerate(row(state), start=1))
-        last = {action.rank: action.slot for action in actions}
-        return all(rank in places and places[rank] == centres.get(slot) for rank, slot in last.items())
+    def done(self, state: Circles, actions: Sequence[CircleMove]) -> bool:
+        """Whether every circle stands where its last move ends."""
+        last = {action.rank: action for action in actions}
+        count = len(state.radii)
+        if any(action.rank > count or (isinstance(action, Place) and action.slot > count) for action in actions):
+            return False
+        return all(state.places[rank - 1] == target(state, action) for rank, action in last.items())
 
     def goal(self, state: Circles) -> bool:
         """Whether every circle stands where it belongs."""
-        return all(self._home(state, rank) for rank in range(1, len(state.radii) + 1))
+        return all(circles_plan.home(state, rank) for rank in range(1, len(state.radii) + 1))
 
-    def oracle_plan(self, state: Circles) -> list[Place]:
-        """Each circle once, from the left of the row; one whose place is still covered waits."""
-        left = [rank for rank in range(1, len(state.radii) + 1) if not self._home(state, rank)]
-        left.sort(key=lambda rank: slot_of(state, rank))
-        plan: list[Place] = []
-        while left:
-            free = [rank for rank in left if clear(state, rank, slot_of(state, rank), settled_only=False)]
-            rank = (free or left)[0]
-            plan.append(Place(rank, slot_of(state, rank)))
-            state = self.step(state, plan[-1])
-            left.remove(rank)
+    def oracle_plan(self, state: Circles) -> list[CircleMove]:
+        """From the left of the row; one whose place is covered waits, and one that blocks the rest goes aside."""
+        plan: list[CircleMove] = []
+        while (move := circles_plan.next_move(state)) is not None:
+            plan.append(move)
+            state = self.step(state, move)
         return plan
 
     def configuration(self, state: Circles) -> Configuration:
         """Centres (y, x) in units, by rank: the largest first, so that it lies below the others."""
         return {piece(rank): position(place) for rank, place in enumerate(state.places, start=1)}
 
-    def path(self, state: Circles, action: Place, start: Configuration | None = None) -> list[Configuration]:
+    def path(self, state: Circles, action: CircleMove, start: Configuration | None = None) -> list[Configuration]:
         """Straight if that is clear, else around the others; from a place on this way, the rest of it."""
         name = piece(action.rank)
-        target = position(row(state)[action.slot - 1])
+        end = position(target(state, action))
         home = self.configuration(state)
         seen = (start or {}).get(name, home[name])
-        points = circles_paths.way(state, action.rank, target, home)
+        points = circles_paths.way(state, action.rank, end, home)
         rest = rest_of(points, seen, circles_paths.NEAR)
         if rest is None:
-            rest = circles_paths.way(state, action.rank, target, {**home, **(start or {}), name: seen})
+            rest = circles_paths.way(state, action.rank, end, {**home, **(start or {}), name: seen})
         return [{name: point} for point in rest]
 
-    def alternatives(self, state: Circles, action: Place) -> list[tuple[FailureKind, list[Configuration]]]:
+    def alternatives(self, state: Circles, action: CircleMove) -> list[tuple[FailureKind, list[Configuration]]]:
         """Another circle moves; this one goes to another place, away from the row, or onto another circle."""
         here = self.configuration(state)
         name, count = piece(action.rank), len(state.radii)
         found: list[tuple[FailureKind, list[Configuration]]] = []
         for rank in range(1, count + 1):
             other = Place(rank, slot_of(state, rank))
-            if rank != action.rank and not self._home(state, rank) and self.legal(state, other):
+            if rank != action.rank and not circles_plan.home(state, rank) and self.legal(state, other):
                 found.append(("wrong_action", self.path(state, other)))
         for slot in range(1, count + 1):
-            if slot != action.slot and clear(state, action.rank, slot, settled_only=False):
+            if row(state)[slot - 1] != target(state, action) and clear(
+                state, action.rank, slot, settled_only=False
+            ):
                 found.append(("wrong_target", self.path(state, Place(action.rank, slot))))
         away = self._away(state, action)
         if away is not None:
@@ -150,7 +156,7 @@ class SortCircles:
         """(H, W, 3); the longer side is `look.side_px`."""
         return circles_drawing.draw(state, {**self.configuration(state), **(configuration or {})}, look)
 
-    def animate(self, state: Circles, action: Place, look: Look, num_frames: int) -> Frames:
+    def animate(self, state: Circles, action: CircleMove, look: Look, num_frames: int) -> Frames:
         """The circle moves at constant speed."""
         path = self.path(state, action)
         return np.stack([self.render(state, look, place) for place in sample_path(path, num_frames)])
@@ -164,25 +170,19 @@ class SortCircles:
         """Read a picture of circles, ours or foreign."""
         return circles_reading.understand(self, frame, prompt)
 
-    def describe(self, actions: Sequence[Place], legend: Legend) -> str:
+    def describe(self, actions: Sequence[CircleMove], legend: Legend) -> str:
         """One sentence per move."""
         return " ".join(
             circles_words.sentence(action, legend, index == 0) for index, action in enumerate(actions)
         )
 
-    def parse(self, text: str) -> list[Place]:
+    def parse(self, text: str) -> list[CircleMove]:
         """The moves that sentences of `describe` ask for; anything else is read over."""
         return circles_words.actions_in(text)
 
-    def target(self, state: Circles, actions: Sequence[Place], legend: Legend) -> str:
-        """Which circles stand in the row afterwards."""
-        last = {action.rank: action.slot for action in actions}
-        places = [
-            f"the {circles_words.ORDINALS[rank - 1]} circle stands at position {slot}"
-            for rank, slot in sorted(last.items(), key=lambda pair: pair[1])
-        ]
-        listed = places[0] if len(places) == 1 else ", ".join(places[:-1]) + " and " + places[-1]
-        return listed[0].upper() + listed[1:] + " of the row at mid-height; every other circle has not moved."
+    def target(self, state: Circles, actions: Sequence[CircleMove], legend: Legend) -> str:
+        """Which circles stand in the row afterwards, or aside."""
+        return circles_words.outcome(actions)
 
     def answer(self, state: Circles) -> tuple[str, str]:
         """How many circles have to move."""
@@ -192,20 +192,13 @@ class SortCircles:
         """1.0 for the right number."""
         return float(re.fullmatch(r"\s*\d+\s*", given) is not None and int(given) == len(self.oracle_plan(state)))
 
-    def _home(self, state: Circles, rank: int) -> bool:
-        return state.places[rank - 1] == row(state)[slot_of(state, rank) - 1]
-
-    def _away(self, state: Circles, action: Place) -> Position | None:
+    def _away(self, state: Circles, action: CircleMove) -> Position | None:
         """A point on the far side of where the circle should go, inside the picture; None if there is no room."""
         here = position(state.places[action.rank - 1])
-        target = position(row(state)[action.slot - 1])
+        end = position(target(state, action))
         radius = state.radii[action.rank - 1] / UNIT
         high, wide = state.field[0] / UNIT - radius, state.field[1] / UNIT - radius
-        turned = [
-            (here[0] - target[0], here[1] - target[1]),
-            (0.0, here[1] - target[1]),
-            (here[0] - target[0], 0.0),
-        ]
+        turned = [(here[0] - end[0], here[1] - end[1]), (0.0, here[1] - end[1]), (here[0] - end[0], 0.0)]
         for down, right in turned:
             y = min(high, max(radius, here[0] + 0.7 * down))
             x = min(wide, max(radius, here[1] + 0.7 * right))

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from cliploop.commands.boundary import guarded
-from cliploop.terminal import EXIT_COMPLETED, EXIT_FAILED, Terminal, one_line
+from cliploop.terminal import EXIT_COMPLETED, EXIT_FAILED, EXIT_USAGE, Terminal, one_line, version
 
 MODULES = ("pydantic", "numpy", "scipy", "PIL", "av", "imageio_ffmpeg", "sqlalchemy", "fsspec", "typer", "rich")
 DISTRIBUTIONS = {"PIL": "pillow"}
+SETTINGS = "settings"
 LEAST_FREE_MB = 500
 
 
@@ -32,17 +33,18 @@ class Finding:
 
 
 def doctor_command(deep: bool, config: Path | None, terminal: Terminal) -> int:
-    """Run the checks; exit 1 if one fails."""
+    """Run the checks; exit 1 if one fails, 2 if only the settings are wrong, as a run with them would."""
     return guarded(terminal, lambda: _doctor(deep, config, terminal))
 
 
 def _doctor(deep: bool, config: Path | None, terminal: Terminal) -> int:
     checks: list[tuple[str, Callable[[], str]]] = [
+        ("cliploop", version),
         ("python", _python),
         ("packages", _packages),
         ("sqlite", _sqlite),
         ("encoder", _encoder),
-        ("settings", lambda: _settings(config)),
+        (SETTINGS, lambda: _settings(config)),
         ("disk", _disk),
     ]
     if deep:
@@ -51,8 +53,9 @@ def _doctor(deep: bool, config: Path | None, terminal: Terminal) -> int:
     for finding in _findings(checks):
         findings.append(finding)
         terminal.say(f"{'ok  ' if finding.ok else 'FAIL'} {finding.name:12} {one_line(finding.detail)}")
-    ok = all(finding.ok for finding in findings)
-    code = EXIT_COMPLETED if ok else EXIT_FAILED
+    failed = {finding.name for finding in findings if not finding.ok}
+    ok = not failed
+    code = EXIT_COMPLETED if ok else EXIT_USAGE if failed == {SETTINGS} else EXIT_FAILED
     if ok and not deep:
         terminal.say("Ready. cliploop doctor --deep solves a small task as well.")
     terminal.result({"ok": ok, "exit_code": code, "checks": [vars(finding) for finding in findings]})

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from cliploop.asked import LocalJob
 from cliploop.estimate import Estimate, Range, estimate
+from cliploop.files import folder_fault, nearest_there
 from cliploop.narrate import is_single_shot
-from cliploop.terminal import EXIT_COMPLETED, Terminal, one_line
+from cliploop.terminal import EXIT_COMPLETED, Terminal, counted, one_line
+from orchestrator.errors import TaskRejected
 from orchestrator.records import Policy
 
 
@@ -46,6 +49,24 @@ def show_estimate(job: LocalJob, folder: Path, notes: Sequence[str], terminal: T
     return EXIT_COMPLETED
 
 
+def refuse_folder(job: LocalJob, folder: Path, *, fresh: bool) -> None:
+    """Raise TaskRejected or BackendMisconfigured for a folder that the run itself would refuse."""
+    if os.path.isdir(folder):  # noqa: PTH112  (never raises)
+        from cliploop.folder import JobFolder, refuse_as_a_run_would  # with SQL, which a new folder does not need
+
+        refuse_as_a_run_would(JobFolder(folder), job.id, job.task, job.policy, fresh=fresh)
+        return
+    fault = folder_fault(folder)
+    if (
+        fault is None
+        and (nearest := nearest_there(folder)) is not None
+        and not os.access(nearest, os.W_OK | os.X_OK)
+    ):
+        fault = f"{nearest} cannot be written to"
+    if fault is not None:
+        raise TaskRejected(f"-o {one_line(str(folder))}: {fault}; choose another -o", reason="output")
+
+
 def _loop(policy: Policy) -> list[tuple[str, str]]:
     """Who takes part in it, and how far it may go."""
     if is_single_shot(policy):
@@ -58,8 +79,14 @@ def _loop(policy: Policy) -> list[tuple[str, str]]:
         ("planner", f"{policy.planner}, router {policy.router}, assessor {policy.assessor}"),
         ("verifier", policy.verifier),
         ("strategy", f"{policy.strategy}, gate {policy.gate}, seed {policy.seed}"),
-        ("limits", f"at most {policy.max_steps} steps, at most {policy.max_attempts} attempts each"),
+        ("limits", _limits(policy)),
     ]
+
+
+def _limits(policy: Policy) -> str:
+    """The router may grant a step that was rejected all along a second round."""
+    each = f"at most {counted(policy.max_attempts, 'attempt')} each, as many again if the router says so"
+    return f"at most {counted(policy.max_steps, 'step')}, {each}"
 
 
 def as_json(cost: Estimate) -> dict[str, dict[str, float]]:

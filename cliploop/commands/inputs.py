@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cliploop.files import Fault, FileUnusable, read_regular
 from cliploop.terminal import one_line
 from orchestrator.errors import TaskRejected
 
 MAX_PICTURE_BYTES = 200_000_000
 MAX_PROMPT_BYTES = 1_000_000
+Remedies = Mapping[Fault, str]
+CORRECT: Remedies = {
+    "missing_file": "correct the path",
+    "unreadable_file": "correct the path, or allow reading it",
+    "not_a_file": "name a file",
+    "too_large": "name a smaller file",
+}
+PROMPT_REMEDIES: Remedies = {
+    "not_a_file": "name a text file, or give the task as a sentence",
+    "too_large": "name a text file of a few sentences",
+}
 _TEXT_SUFFIXES = (".txt", ".md", ".prompt")
 
 
@@ -26,16 +38,13 @@ class Asked:
 
 def read_picture(path_text: str) -> bytes:
     """The bytes of a picture file. Raises TaskRejected for anything that is not a readable regular file."""
-    path = Path(path_text)
-    shown = one_line(path_text)
-    size = _regular_size(path, f"--image {shown}", "name a picture file (PNG, JPEG, WebP, …)")
-    if size > MAX_PICTURE_BYTES:
-        limit = MAX_PICTURE_BYTES // 1_000_000
-        raise TaskRejected(
-            f"--image {shown}: {size // 1_000_000} MB, at most {limit} MB are read; save it smaller",
-            reason="too_large",
-        )
-    return _read(path, f"--image {shown}")
+    if not path_text.strip():
+        raise TaskRejected("--image is empty; name a picture file (PNG, JPEG, WebP, …)", reason="usage")
+    remedies: Remedies = {
+        "not_a_file": "name a picture file (PNG, JPEG, WebP, …)",
+        "too_large": "save it smaller",
+    }
+    return _read(path_text, "--image", MAX_PICTURE_BYTES, remedies)
 
 
 def read_prompt(given: str) -> str:
@@ -48,6 +57,8 @@ def read_prompt(given: str) -> str:
     shown = one_line(given)
     if any("\ud800" <= character <= "\udfff" for character in given):  # what Python makes of such bytes
         raise TaskRejected(f"--prompt {shown[:200]}: not UTF-8 text; give it as UTF-8", reason="not_text")
+    if "\0" in given:
+        raise TaskRejected(f"--prompt {shown[:200]}: holds a NUL character; remove it", reason="not_text")
     if not _exists(given):
         if _looks_like_a_path(given):
             raise TaskRejected(
@@ -55,16 +66,13 @@ def read_prompt(given: str) -> str:
                 reason="missing_file",
             )
         return given.strip()
-    path = Path(given)
-    size = _regular_size(path, f"--prompt {shown}", "name a text file, or give the task as a sentence")
-    if size > MAX_PROMPT_BYTES:
-        raise TaskRejected(
-            f"--prompt {shown}: {size} bytes is no prompt; name a text file", reason="prompt_too_long"
-        )
+    data = _read(given, "--prompt", MAX_PROMPT_BYTES, PROMPT_REMEDIES, too_large="prompt_too_long")
     try:
-        text = _read(path, f"--prompt {shown}").decode("utf-8").removeprefix("\ufeff")
+        text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
         raise TaskRejected(f"--prompt {shown}: not UTF-8 text; save it as UTF-8", reason="not_text") from None
+    if "\0" in text:
+        raise TaskRejected(f"--prompt {shown}: holds a NUL character; name a text file", reason="not_text")
     if not text.strip():
         raise TaskRejected(
             f"--prompt {shown}: the file is empty; write what should happen in the picture", reason="empty_prompt"
@@ -86,25 +94,12 @@ def _looks_like_a_path(given: str) -> bool:
     return text.lower().endswith(_TEXT_SUFFIXES) or ("/" in text and not any(char.isspace() for char in text))
 
 
-def _regular_size(path: Path, what: str, remedy: str) -> int:
+def _read(
+    path_text: str, option: str, limit_bytes: int, remedies: Remedies, *, too_large: str = "too_large"
+) -> bytes:
     try:
-        status = path.stat()
-    except FileNotFoundError:
-        raise TaskRejected(f"{what}: no such file; correct the path", reason="missing_file") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise TaskRejected(
-            f"{what}: cannot be read ({why}); correct the path", reason="unreadable_file"
-        ) from None
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise TaskRejected(f"{what}: {kind}; {remedy}", reason="not_a_file")
-    return status.st_size
-
-
-def _read(path: Path, what: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        message = f"{what}: cannot be read ({error.strerror}); allow reading it, or name another file"
-        raise TaskRejected(message, reason="unreadable_file") from None
+        return read_regular(Path(path_text), limit_bytes)
+    except FileUnusable as error:
+        reason = too_large if error.fault == "too_large" else error.fault
+        message = f"{option} {one_line(path_text)}: {error}; {remedies.get(error.fault, CORRECT[error.fault])}"
+        raise TaskRejected(message, reason=reason) from None

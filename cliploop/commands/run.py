@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import threading
+import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from cliploop.asked import LocalJob, SystemClock, slug
 from cliploop.commands.boundary import guarded
-from cliploop.commands.dry_run import show_estimate
+from cliploop.commands.dry_run import refuse_folder, show_estimate
 from cliploop.commands.inputs import Asked, read_picture, read_prompt
 from cliploop.compose import Composition, Wanted
 from cliploop.live import RunView, surface
@@ -30,6 +31,7 @@ from storage.artifacts import MemoryArtifacts
 if TYPE_CHECKING:
     from cliploop.commands.report import Report
 
+ECHO_SECONDS = 2.0  # a terminal and a parent process often send the same signal twice
 FLAGS = ("fresh", "dry_run")
 
 
@@ -63,10 +65,11 @@ class RunRequest(Wanted):
 
 def run_command(request: RunRequest, terminal: Terminal) -> int:
     """Run, resume or show one job. Returns the exit code."""
-    return guarded(terminal, lambda: _run(request, terminal))
+    with interruptible() as signals:
+        return guarded(terminal, lambda: _run(request, terminal, signals))
 
 
-def _run(request: RunRequest, terminal: Terminal) -> int:
+def _run(request: RunRequest, terminal: Terminal, signals: Signals) -> int:
     if request.output is not None and not request.output.strip():
         raise TaskRejected("-o is empty; name a folder, or leave it out", reason="usage")
     composition = Composition.read(request.config, os.environ, Path())
@@ -75,10 +78,11 @@ def _run(request: RunRequest, terminal: Terminal) -> int:
     job = admitted(composition, request.wanted(), asked, upload)
     folder = Path(request.output) if request.output else Path("out") / f"{job.slug}-{job.id}"
     if request.dry_run:
+        refuse_folder(job, folder, fresh=request.fresh)
         return show_estimate(job, folder, upload.notes, terminal)
     head = [Line(f"Job {job.id} in {one_line(str(folder))}", "quiet")]
     head += [Line(f"Picture: {one_line(note)}", "quiet") for note in upload.notes]
-    report = _play(composition, job, folder, request, head, terminal)
+    report = _play(composition, job, folder, request, head, terminal, signals)
     terminal.result(report.json())
     return report.exit_code
 
@@ -94,12 +98,10 @@ def _asked(request: RunRequest) -> Asked:
 
         return sampled(request.world, request.difficulty, request.seed or 0)
     if request.image is None or request.prompt is None:
-        missing = " and ".join(
-            name for name, value in (("--image", request.image), ("--prompt", request.prompt)) if value is None
-        )
-        raise TaskRejected(
-            f"{missing} is missing; name it, or try a procedural task with --world maze", reason="usage"
-        )
+        missing = [f"--{name}" for name in ("image", "prompt") if getattr(request, name) is None]
+        said = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+        remedy = "add it, or try a procedural task with --world maze"
+        raise TaskRejected(f"{said}; {remedy}", reason="usage")
     picture = read_picture(request.image)
     prompt = read_prompt(request.prompt)
     return Asked(picture=picture, prompt=prompt, name=request.image, slug=slug(prompt))
@@ -122,6 +124,7 @@ def _play(
     request: RunRequest,
     head: Sequence[Line],
     terminal: Terminal,
+    signals: Signals,
 ) -> Report:
     """Play it and tell of it; the `head` is said only when the folder is not refused."""
     from cliploop.commands.report import Report  # with the journal: what is refused before needs no SQL
@@ -129,16 +132,16 @@ def _play(
 
     shown = surface(terminal)
     try:
-        with interruptible() as stopped:
-            view = RunView(shown, job.policy)
+        view = RunView(shown, job.policy)
 
-            def make_ports(artifacts: Artifacts) -> Ports:
-                shown.show(head)
-                return composition.ports(
-                    job.policy, artifacts, clock=SystemClock(), progress=view.progress, cancelled=stopped.is_set
-                )
+        def make_ports(artifacts: Artifacts) -> Ports:
+            shown.show(head)
+            return composition.ports(
+                job.policy, artifacts, clock=SystemClock(), progress=view.progress, cancelled=signals.is_set
+            )
 
-            ending = play(job, folder, fresh=request.fresh, make_ports=make_ports, watcher=view)
+        ending = play(job, folder, fresh=request.fresh, make_ports=make_ports, watcher=view)
+        signals.ignore()
         report = Report(ending, job.id, folder, request.again())
         if ending.recalled and ending.trajectory is not None:
             shown.show(head)
@@ -149,25 +152,48 @@ def _play(
         shown.close()
 
 
+@dataclass
+class Signals:
+    """What SIGINT, SIGTERM and SIGHUP have asked for, and whether they are still listened to."""
+
+    numbers: Sequence[signal.Signals] = ()
+    last: float | None = None  # seconds, monotonic
+    ignored: bool = False
+
+    def is_set(self) -> bool:
+        """Whether one came. It covers the moment when Python swallows the exception (in a finaliser)."""
+        return self.last is not None
+
+    def stop(self, _number: int, _frame: object) -> None:
+        """Raise KeyboardInterrupt; one on the heels of another says nothing new, and disturbs no saving."""
+        before, self.last = self.last, time.monotonic()
+        if before is None or self.last - before > ECHO_SECONDS:
+            raise KeyboardInterrupt
+
+    def ignore(self) -> None:
+        """Listen no more: the ending is known, and is now told whole."""
+        self.ignored = True
+        for number in self.numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+
 @contextlib.contextmanager
-def interruptible() -> Generator[threading.Event]:
-    """Within the block SIGINT, SIGTERM and SIGHUP stop the job: KeyboardInterrupt, and the flag for renderers.
+def interruptible() -> Generator[Signals]:
+    """Within the block SIGINT, SIGTERM and SIGHUP stop the job: KeyboardInterrupt, and a word for renderers.
 
-    The flag covers the moment when Python swallows the exception (in a finaliser): the next effect stops.
+    A SIGHUP that is ignored from outside (nohup) stays ignored. Signals that are no longer listened to stay so
+    after the block: the process is about to end, and `cliploop.cli.invoke` gives them back where it does not.
     """
-    stopped = threading.Event()
-
-    def stop(_number: int, _frame: object) -> None:
-        stopped.set()
-        raise KeyboardInterrupt
-
-    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
     if threading.current_thread() is not threading.main_thread():
-        yield stopped
+        yield Signals()
         return
-    before = {number: signal.signal(number, stop) for number in numbers}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    signals = Signals(numbers)
+    before = {number: signal.signal(number, signals.stop) for number in numbers}
     try:
-        yield stopped
+        yield signals
     finally:
-        for number, handler in before.items():
+        for number, handler in () if signals.ignored else before.items():
             signal.signal(number, handler)

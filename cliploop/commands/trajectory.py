@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +16,7 @@ from cliploop.exports import TRAJECTORY
 from cliploop.folder import JobFolder
 from cliploop.narrate import one_line, trajectory_lines
 from cliploop.terminal import EXIT_COMPLETED, Terminal
-from orchestrator.errors import BackendMisconfigured, JobNotFound, JobWaiting
+from orchestrator.errors import BackendMisconfigured, CliploopError, JobNotFound, JobWaiting
 from orchestrator.ports import Ports
 from orchestrator.records import Policy, Task, Trajectory
 from orchestrator.trajectory import trajectory_of
@@ -22,6 +25,8 @@ from storage.jobs import JobState, StoredJob, stored_jobs
 from storage.journal import SqlJournal
 
 OUTPUTS = Path("out")
+_HEAD_BYTES = 200  # the id stands among the first keys
+_ID = re.compile(rb'"id": "([0-9a-f]+)"')
 
 
 def show_command(job: str, terminal: Terminal) -> int:
@@ -32,15 +37,24 @@ def show_command(job: str, terminal: Terminal) -> int:
 def _show(job: str, terminal: Terminal) -> int:
     folder = find(job)
     trajectory, state = _told(folder, terminal)
-    reason = f" ({state.reason or state.outcome})" if state.reason or state.outcome else ""
-    terminal.say(f"Job {trajectory.id} in {one_line(str(folder.path))}: {state.state}{reason}")
+    stopped = not folder.in_use
+    said = f"{state.state} ({state.reason or state.outcome})" if state.reason or state.outcome else state.state
+    if stopped and state.state in ("queued", "running"):
+        said = "stopped; the same command goes on"
+    terminal.say(f"Job {trajectory.id} in {one_line(str(folder.path))}: {said}")
     terminal.say(f"Task: {one_line(trajectory.task.prompt)}")
-    for line in trajectory_lines(trajectory):
+    for line in trajectory_lines(trajectory, stopped=stopped):
         terminal.say(str(line), whole=line.whole)
     if state.message:
         terminal.say(one_line(state.message))
     terminal.result(
-        {"ok": True, "exit_code": 0, "state": state.state, "trajectory": trajectory.model_dump(mode="json")}
+        {
+            "ok": True,
+            "exit_code": 0,
+            "state": state.state,
+            "under_way": not stopped,
+            "trajectory": trajectory.model_dump(mode="json"),
+        }
     )
     return EXIT_COMPLETED
 
@@ -71,10 +85,7 @@ def find(job: str) -> JobFolder:
     for candidate in (path, path.parent):
         if job and _holds_a_job(folder := JobFolder(candidate)):
             return folder
-    found = (
-        [each for each in OUTPUTS.glob("*") if each.name.split("-")[-1].startswith(job)] if len(job) >= 4 else []
-    )
-    folders = [folder for folder in map(JobFolder, found) if _holds_a_job(folder)]
+    folders = list(_with_id(job)) if len(job) >= 4 else []
     if len(folders) == 1:
         return folders[0]
     shown = one_line(job)
@@ -82,6 +93,27 @@ def find(job: str) -> JobFolder:
         names = ", ".join(str(folder.path) for folder in folders[:5])
         raise JobNotFound(f"{shown} is the beginning of several ids: {names}; give more of it")
     raise JobNotFound(f"no job {shown}: give an output folder of cliploop run, or the id of one under {OUTPUTS}/")
+
+
+def _with_id(beginning: str) -> Iterator[JobFolder]:
+    """The folders under out/ whose name, or whose job, has an id that begins so."""
+    for path in sorted(OUTPUTS.glob("*")):
+        folder = JobFolder(path)
+        if not _holds_a_job(folder):
+            continue
+        if path.name.split("-")[-1].startswith(beginning) or _id_in(folder).startswith(beginning):
+            yield folder
+
+
+def _id_in(folder: JobFolder) -> str:
+    """The id of the job in a folder, from what is quickest to read; empty if nothing tells it."""
+    for path in (folder.finished, folder.path / TRAJECTORY):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if (found := _ID.search(file.read(_HEAD_BYTES))) is not None:
+                return found[1].decode()
+    with contextlib.suppress(CliploopError), Database(folder.database, read_only=True) as database:
+        return next((stored.id for stored in reversed(stored_jobs(database))), "")
+    return ""
 
 
 def _holds_a_job(folder: JobFolder) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,13 @@ def test_both_strategies_solve_a_maze_with_a_generator_that_never_fails(monkeypa
     assert loop.solved
     assert loop.completed
     assert (loop.steps, loop.clips, loop.steps_at_first) == (3, 3, 3)
+
+
+def test_a_trial_that_breaks_costs_no_other_and_counts_as_not_solved() -> None:
+    asked = next(iter(asked_trials(parsed(["--seeds", "1", "--cases", str(CASES)]))))
+    unreadable = replace(asked.subject, prompt="Nothing that any world could read.")
+    trials = play_all(replace(asked, subject=unreadable, limits=(3,)))
+    assert [(trial.strategy, trial.solved, bool(trial.error)) for trial in trials] == [
+        ("pass@1", False, True),
+        ("collabvr", False, True),
+    ]

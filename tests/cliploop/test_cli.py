@@ -64,7 +64,10 @@ def test_a_hostile_picture_is_refused(capsys: pytest.CaptureFixture[str], name: 
         (("--image", PICTURE, "--prompt", "  "), ("--prompt is empty",)),
         (("--image", PICTURE, "--prompt", "prompts/none.txt"), ("prompts/none.txt", "no such file")),
         (("--image", PICTURE), ("--prompt is missing",)),
-        ((), ("--image and --prompt is missing", "--world")),
+        ((), ("--image and --prompt are missing", "--world")),
+        (("--image", "", "--prompt", "Go."), ("--image is empty", "name a picture")),
+        (("--image", PICTURE, "--prompt", "Go\0on."), ("--prompt", "NUL")),
+        ((*TASK, "--config", "/dev/zero"), ("/dev/zero", "not a regular file", "name a TOML file")),
         ((*TASK, "--world", "maze"), ("--world makes its own",)),
         (("--world", "mase"), ("no world 'mase'", "did you mean 'maze'")),
         (("--world", "maze", "--difficulty", "hrad"), ("did you mean 'hard'",)),
@@ -109,7 +112,9 @@ def test_a_prompt_over_the_limit_names_both_lengths(capsys: pytest.CaptureFixtur
 def test_a_picture_that_no_world_can_read_names_the_remedy(capsys: pytest.CaptureFixture[str]) -> None:
     photo = str(DATA / "images" / "odd_641x481.png")
     line = refused(capsys, "run", "--image", photo, "--prompt", "The red circle moves to the green square.")
-    assert "--planner" in line or "cliploop.toml" in line
+    assert "no built-in world reads this picture with this prompt" in line
+    today, later = line.index("say in the prompt what moves"), line.index("[vlms.<name>]")
+    assert today < line.index("cliploop worlds sample NAME") < later < line.index("cliploop.toml")
 
 
 def test_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,6 +131,8 @@ def test_names_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> 
         ("trajectory", "show", "nowhere"),
         ("trajectory", "show", ""),
         ("generators", "check", "simulatd"),
+        ("generators", "list", "--config", "/dev/zero"),
+        ("doctor", "--bogus"),
         ("worlds",),
         ("nonsense",),
     ],
@@ -134,6 +141,18 @@ def test_other_commands_refuse_in_the_same_way(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     refused(capsys, *words)
+
+
+def test_an_unknown_generator_is_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "generators", "check", "nope")
+    assert line.startswith("cliploop: no generator 'nope'; known: ")
+
+
+def test_a_negative_temperature_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "cold.toml"
+    file.write_text("[defaults]\nvlm_temperature = -1\n")
+    line = refused(capsys, "run", *TASK, "--config", str(file))
+    assert "[defaults] vlm_temperature must be at least 0 (got -1.0)" in line
 
 
 def test_a_broken_settings_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,6 +179,18 @@ def test_help_is_quick_and_teaches(capsys: pytest.CaptureFixture[str]) -> None:
         assert noise not in said.out
     assert command(capsys, "run", "-h").out == said.out
     assert command(capsys).code == 0
+
+
+def test_help_on_a_narrow_terminal_cuts_no_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer import rich_utils
+
+    monkeypatch.setattr(rich_utils, "MAX_WIDTH", None)
+    monkeypatch.setenv("COLUMNS", "40")
+    said = command(capsys, "run", "--help")
+    for name in ("--difficulty", "--strategy", "--max-attempts", "--generator", "--dry-run", "TEXT|FILE"):
+        assert name in said.out
 
 
 def test_help_starts_without_heavy_imports(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from cliploop.folder import (
+    REHEARSAL,
     JobFolder,
+    clear_rehearsal,
     finished_files,
     forget,
     list_files,
@@ -160,3 +162,31 @@ def test_a_name_that_is_too_long_is_refused_in_words(tmp_path: Path, name: str) 
     with too_long, tidy_if_refused(folder), locked(folder.database):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_rehearsal_left_is_removed_and_nothing_else(ours: JobFolder, tmp_path: Path) -> None:
+    def left() -> JobFolder:
+        trial = JobFolder(ours.memory / REHEARSAL)
+        Database(trial.database).close()
+        LocalArtifacts(trial.artifacts).put(b"frame", ".png")
+        return trial
+
+    trial = left()
+    clear_rehearsal(ours)
+    assert not trial.path.exists()
+    assert ours.database.exists()
+    mine = write(left().path / "notes.txt")
+    clear_rehearsal(ours)
+    assert [path for path in trial.path.rglob("*") if path.is_file()] == [mine]
+    mine.unlink()
+    trial.path.rmdir()
+    trial.path.symlink_to(ours.path)
+    clear_rehearsal(ours)
+    assert (ours.path / "video.mp4").exists()
+
+
+def test_a_link_to_nothing_is_no_folder(tmp_path: Path) -> None:
+    link = tmp_path / "job"
+    link.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(TaskRejected, match="job is a link to nothing; choose another -o"):
+        refuse_foreign(JobFolder(link))

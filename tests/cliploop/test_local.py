@@ -33,6 +33,7 @@ from orchestrator.records import (
     Verdict,
     View,
 )
+from storage.database import Database
 from tests.cliploop import records
 from tests.orchestrator.fakes import ScriptedModel
 
@@ -395,6 +396,18 @@ def test_what_is_in_the_way_of_a_file_is_named(tmp_path: Path, name: str, as_fol
     ending = run(tmp_path / "job")
     assert ending.state == "failed"
     assert says in ending.message
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_run_removes_what_a_killed_rehearsal_left(tmp_path: Path, fresh: bool) -> None:
+    folder = JobFolder(tmp_path / "job")
+    run(folder.path)
+    (folder.path / "video.mp4").unlink()
+    trial = JobFolder(folder.memory / "fresh")
+    Database(trial.database).close()
+    run(folder.path, fresh=fresh)
+    assert not trial.path.exists()
+    assert (folder.path / "video.mp4").exists()
 
 
 def test_fresh_keeps_a_clip_that_no_attempt_made(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from cliploop.settings import Settings, SettingsUnusable, read
+from cliploop.settings import MAX_BYTES, Settings, SettingsUnusable, read
 
 TOML = """
 [defaults]
@@ -117,6 +118,9 @@ def test_a_variable_can_define_a_backend(tmp_path: Path) -> None:
         ("[defaults]\nmax_steps = 1.5\n", ("[defaults]", "max_steps", "1.5", "integer")),
         ("[defaults]\nmax_steps = true\n", ("[defaults]", "max_steps", "integer")),
         ("[defaults]\nguidance = nan\n", ("[defaults]", "guidance", "finite")),
+        ("[defaults]\nbudget = {usd = nan}\n", ("[defaults] budget: usd must be a finite number", "nan")),
+        ("[defaults]\nallow_unchainable = 1\n", ("allow_unchainable must be true or false (got 1)",)),
+        ("[defaults]\ngenerator = 1\n", ("generator must be a text in quotes",)),
         ("[presets.q]\ngenrator = 'x'\n", ("[presets.q]", "did you mean 'generator'")),
         ("[presets]\nq = 'x'\n", ("[presets.q]", "table")),
         ("defaults = 3\n", ("defaults", "table")),
@@ -141,6 +145,12 @@ def test_what_is_wrong_in_a_file_is_named_with_its_place_and_the_remedy(
     [
         ("CLIPLOOP_MAX_STEPZ", "1", ("did you mean 'max_steps'",)),
         ("CLIPLOOP_MAX_STEPS", "three", ("max_steps", "'three'", "integer")),
+        (
+            "CLIPLOOP_MAX_STEPS",
+            "abc",
+            ("CLIPLOOP_MAX_STEPS: max_steps must be an integer, such as 3 (got 'abc')",),
+        ),
+        ("CLIPLOOP_SEED", "9" * 5000, ("fewer digits", "…")),
         ("CLIPLOOP_GENERATOR__WAN22__MODEL", "x", ("did you mean 'generators'",)),
         ("CLIPLOOP_GENERATORS__WAN22", "x", ("CLIPLOOP_GENERATORS__NAME__KEY",)),
         ("CLIPLOOP_DEFAULTS__", "x", ("CLIPLOOP_DEFAULTS__KEY",)),
@@ -159,6 +169,28 @@ def test_a_file_that_is_not_text_or_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cliploop.toml").write_bytes(b"\xff\xfe\x00[")
     with pytest.raises(SettingsUnusable, match="UTF-8"):
         read(None, {}, tmp_path)
+
+
+@pytest.mark.parametrize("named_by", ["--config", "CLIPLOOP_CONFIG", "./cliploop.toml"])
+@pytest.mark.parametrize(("kind", "says"), [("pipe", "not a regular file"), ("hole", "at most 1 MB are read")])
+def test_only_a_regular_file_within_the_limit_is_read(
+    tmp_path: Path, named_by: str, kind: str, says: str
+) -> None:
+    file = tmp_path / "cliploop.toml"
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        with file.open("wb") as hole:
+            hole.truncate(MAX_BYTES + 1)
+    config = file if named_by == "--config" else None
+    environ = {"CLIPLOOP_CONFIG": str(file)} if named_by == "CLIPLOOP_CONFIG" else {}
+    with pytest.raises(SettingsUnusable, match=says):
+        read(config, environ, tmp_path)
+
+
+def test_line_ends_of_another_system_are_read(tmp_path: Path) -> None:
+    (tmp_path / "cliploop.toml").write_bytes(b"[defaults]\r\nmax_steps = 5\r\n")
+    assert read(None, {}, tmp_path).defaults.max_steps == 5
 
 
 def test_reserved_variables_are_no_keys(tmp_path: Path) -> None:

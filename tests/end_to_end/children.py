@@ -39,6 +39,7 @@ def _body(words: tuple[str, ...], cwd: Path, out: Path, err: Path, limits: Limit
         os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), number)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     os.chdir(cwd)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # also where the tests themselves run under nohup
     for name in [name for name in os.environ if name.startswith("CLIPLOOP_")]:
         del os.environ[name]
     if limits.unprivileged and os.getuid() == 0:

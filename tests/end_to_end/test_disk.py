@@ -78,6 +78,10 @@ def test_fresh_without_room_for_a_new_job_removes_nothing_of_the_old_one(cwd: Pa
     assert "free some space" in said.err
     assert "--fresh has removed nothing" in said.err
     assert contents() == before
+    (cwd / "job" / ".cliploop" / "journal.sqlite").unlink()
+    before = contents()
+    assert command(*words, cwd=cwd, scratch=scratch, limits=Limits(file_bytes=4096)).code == 2
+    assert contents() == before
     assert command(*words, cwd=cwd, scratch=scratch).code in (0, 3)
     assert not (cwd / "job" / ".cliploop" / "fresh").exists()
     assert contents() != before

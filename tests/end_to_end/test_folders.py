@@ -76,7 +76,11 @@ def test_a_folder_that_holds_another_job_is_refused(
 ) -> None:
     assert run(capsys, "-o", "job").code == 0
     before = digests(Path("job"))
+    dry = run(capsys, "-o", "job", "--dry-run", *words)
+    assert digests(Path("job")) == before
     said = run(capsys, "-o", "job", *words)
+    assert (dry.code, dry.out, dry.err) == (said.code, said.out, said.err)
+    assert run(capsys, "-o", "job", "--dry-run", "--fresh", *words).code == 0
     assert said.code == 2
     assert said.out == ""
     assert says in said.err
@@ -117,6 +121,7 @@ def test_a_folder_with_somebody_elses_files_of_our_names_is_left_alone(
 ) -> None:
     Path("films").mkdir()
     Path("films/video.mp4").write_bytes(b"a holiday")
+    assert run(capsys, "-o", "films", "--dry-run", *fresh) == run(capsys, "-o", "films", *fresh)
     said = run(capsys, "-o", "films", *fresh)
     assert said.code == 2
     assert "did not make" in said.err
@@ -155,6 +160,24 @@ def test_a_dry_run_writes_nothing_and_says_what_it_would_cost(capsys: pytest.Cap
     assert ran.json["id"] == said.json["id"]
     assert ran.json["folder"] == said.json["folder"]
     assert ran.json["spend"]["video_seconds"] <= said.json["estimate"]["video_seconds"]["max"]
+
+
+@pytest.mark.parametrize("name", ["file", "file/below", "link", "link/below", "bad\0name"])
+def test_a_dry_run_refuses_the_folders_that_the_run_refuses(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    Path("file").touch()
+    Path("link").symlink_to("nowhere")
+    dry, real = run(capsys, "-o", name, "--dry-run"), run(capsys, "-o", name)
+    assert dry.code == 2
+    assert dry == real
+    assert dry.err.endswith("; choose another -o\n")
+    assert ("a link to nothing" in dry.err) == name.startswith("link")
+
+
+def test_a_dry_run_says_that_the_router_may_allow_a_second_round(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(capsys, "--dry-run")
+    assert "at most 4 steps, at most 3 attempts each, as many again if the router says so" in said.out
 
 
 def test_a_trajectory_is_shown_by_folder_and_by_id(capsys: pytest.CaptureFixture[str]) -> None:

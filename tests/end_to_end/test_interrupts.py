@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shlex
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cliploop.commandline import TASK
+from cliploop.commands.run import interruptible
+from tests.cliploop.commandline import TASK, Said, child_environment
 from tests.end_to_end.children import Child, command
 
 RUN = ("run", *TASK, "-o", "job")
@@ -62,6 +66,47 @@ def test_with_json_an_interrupt_is_one_object(tmp_path: Path, scratch: Path) -> 
     assert said.code == said.json["exit_code"] == 130
     assert said.json["state"] == "interrupted"
     assert said.json["resume"].startswith("cliploop run ")
+
+
+def disturbed(cwd: Path, sign: str, number: signal.Signals) -> Said:
+    """The job as a process of its own; from the `sign` on it gets that signal every few milliseconds."""
+    out, err = cwd / "out", cwd / "err"
+    words = [sys.executable, "-m", "cliploop.cli", *RUN, "--json"]
+    with out.open("w") as stdout, err.open("w") as stderr:
+        process = subprocess.Popen(words, cwd=cwd, env=child_environment(), stdout=stdout, stderr=stderr)
+        while process.poll() is None:
+            if sign in out.read_text() + err.read_text():
+                process.send_signal(number)
+            time.sleep(0.005)
+    return Said(process.returncode, out.read_text(), err.read_text())
+
+
+def test_signals_on_the_heels_of_the_first_change_nothing(tmp_path: Path) -> None:
+    (tmp_path / "cliploop.toml").write_text(SHORT)
+    said = disturbed(tmp_path, "attempt 1", signal.SIGINT)
+    assert said.code == said.json["exit_code"] == 130
+    assert said.json["state"] == "interrupted"
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_result_changes_neither_words_nor_code(
+    undisturbed: Path, number: signal.Signals
+) -> None:
+    said = disturbed(undisturbed.parent, "\n}\n", number)
+    assert said.json["exit_code"] == said.code
+    assert said.code in (0, 3)
+    assert "Traceback" not in said.err
+    assert "nterrupted" not in said.err
+
+
+def test_a_hangup_that_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruptible():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_second_run_of_the_same_folder_is_told_to_wait(tmp_path: Path, scratch: Path) -> None:

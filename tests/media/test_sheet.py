@@ -13,7 +13,20 @@ from PIL import Image
 from media.lettering import Font
 from media.pictures import Frame, to_array
 from media.sheet import contact_sheet
-from media.sheet_parts import AMBER, BLUE, GREEN, GREY, RED, WIDTH_PX, Colour, Pen
+from media.sheet_parts import (
+    AMBER,
+    BAR_PX,
+    BLUE,
+    GREEN,
+    GREY,
+    RED,
+    WIDTH_PX,
+    Colour,
+    Pen,
+    Shown,
+    Strip,
+    draw_strip,
+)
 from media.sheet_steps import picks
 from orchestrator.records import Check, Drift, Outcome, Route, Step, Trajectory, Video
 from tests.media.made import Studio, dot_moves, drawing, trajectory
@@ -213,3 +226,20 @@ def test_picks_hold_the_first_the_last_and_the_cut(num_frames: int, cut: int, wa
         assert numbers[0] == 0
     if wanted > 2 and 1 < cut < num_frames:
         assert cut - 1 in numbers
+
+
+def test_a_rejected_clip_s_kept_part_is_green_and_the_rest_is_hatched_red() -> None:
+    frame = Image.new("RGB", (8, 8))
+    strip = Strip((Shown(0, frame),), num_frames=40, cut=10, kept_until=19, colour=RED, fps=16.0)
+    assert [strip.edge(number) for number in (0, 10, 19, 20)] == [BLUE, GREEN, GREEN, RED]
+    pen = Pen(Image.new("RGB", (460, 60), (255, 255, 255)))
+    draw_strip(pen, (0, 0), strip, 400)
+    bar = to_array(pen.image)[15 : 15 + BAR_PX, :400]
+    middle = [tuple(int(level) for level in bar[4, x]) for x in (50, 150)]
+    assert middle == [BLUE, GREEN]
+    rest = bar[:, 210:390]
+    assert not (rest == np.array(GREEN, np.uint8)).all(axis=2).any()
+    share = (rest == np.array(RED, np.uint8)).all(axis=2).mean()
+    assert 0.1 < share < 0.6
+    accepted = Strip((Shown(0, frame),), num_frames=40, cut=0, kept_until=None, colour=GREEN, fps=16.0)
+    assert accepted.edge(39) == GREEN

@@ -19,6 +19,7 @@ from orchestrator.records import Plan, Size, Task, Verdict
 from planners.knowing import READ_SIDE_MAX
 from tests.planners.desk import Desk, desk
 from worlds.catalog import WORLDS, understand
+from worlds.chain import chain
 from worlds.world import Frame, Look, Scene
 
 ORDER = list(WORLDS)
@@ -247,3 +248,21 @@ def test_a_task_without_a_solution_is_refused() -> None:
     shut = task.task.model_copy(update={"picture": task.store(frame)})
     with pytest.raises(TaskRejected, match=r"no solution|none"):
         task.oracle.accepts(shut)
+
+
+@pytest.mark.parametrize("name", ORDER)
+@pytest.mark.parametrize("seed", [3, 5])
+def test_wherever_the_last_clip_stops_what_is_left_can_be_said_and_done(name: str, seed: int) -> None:
+    at = desk(name, seed)
+    start = at.does(at.plan[:-1])[-1] if len(at.plan) > 1 else at.frame
+    clip = at.does(at.plan[-1:], num_frames=49, start=start)
+    for index in (*range(4, 40, 6), *range(40, 48)):
+        view = at.view(clip[index], history=at.told(len(at.plan) - 1), step=3)
+        plan = at.oracle.plan(at.task, view).value
+        if plan.task_complete:
+            continue
+        assert plan.target_state
+        reading = at.scene.read(clip[index])
+        assert reading is not None
+        ways = chain(at.world, reading, at.world.parse(plan.instruction))
+        assert at.world.goal(ways.states[-1]), (index, plan.instruction)

@@ -15,7 +15,10 @@ from fastapi import FastAPI
 @contextlib.contextmanager
 def served(app: FastAPI) -> Generator[str]:
     """Serve it while the block runs; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    # With the protocol named the server sends each answer at once; without it each waits for the client's receipt.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(2048)
         config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)

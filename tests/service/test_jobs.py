@@ -89,3 +89,16 @@ def test_a_queued_and_a_finished_job_are_deleted_at_once(site: Site, client: htt
         assert client.delete(f"/v1/jobs/{job_id}").status_code == 204
         assert client.delete(f"/v1/jobs/{job_id}").status_code == 404
     assert client.get("/v1/jobs").json()["data"] == []
+
+
+def test_progress_says_how_far_the_clip_is_and_nothing_once_it_is_recorded(
+    site: Site, client: httpx.Client
+) -> None:
+    job_id = posted(client)
+    work(site, messages=1)
+    key = "step/1/attempt/1/clip"
+    site.messages.tell(job_id, {"key": key, "fraction": 0.25}, "progress")
+    progress = client.get(f"/v1/jobs/{job_id}").json()["progress"]
+    assert (progress["key"], progress["fraction"]) == (key, 0.25)
+    work(site, messages=2)
+    assert client.get(f"/v1/jobs/{job_id}").json()["progress"]["fraction"] is None

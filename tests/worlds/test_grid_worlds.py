@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlds import catalog
+from worlds.chain import apart, chain
 from worlds.grid import GridState
 from worlds.motion import interpolate, sample
-from worlds.world import Difficulty, Look, World
+from worlds.world import Difficulty, Look, Reading, World
 
 WORLDS = [catalog.load(name) for name in ("maze", "trapfield", "sokoban")]
 DIFFICULTIES: tuple[Difficulty, ...] = get_args(Difficulty)
@@ -193,3 +194,24 @@ def test_an_unreachable_goal_is_a_value_error() -> None:
     state = GridState(3, 3, wall, frozenset([(0, 2)]), (0, 0))
     with pytest.raises(ValueError, match="cannot be reached"):
         catalog.load("maze").oracle_plan(state)
+
+
+@pytest.mark.parametrize("left", [0.02, 0.06, 0.09, 0.12, 0.2, 0.3, 0.45])
+def test_a_box_that_is_nearly_at_rest_is_pushed_to_its_end(left: float) -> None:
+    """Read in its last cell already, it has `left` cells to go: the same push finishes it."""
+    world: Any = catalog.load("sokoban")
+    state = world.sample(np.random.default_rng(3), "medium")
+    look = Look(3, 192)
+    scene = world.understand(world.render(state, look), world.prompt(state, 3, look))
+    plan: list[Any] = world.oracle_plan(state)
+    push = plan[-1]
+    for action in plan:
+        state = world.step(state, action)
+    down, right = push.ahead
+    rest = world.configuration(state)
+    box = next(piece for piece, place in rest.items() if piece != "player" and place == push.to)
+    moved = {piece: (rest[piece][0] - left * down, rest[piece][1] - left * right) for piece in ("player", box)}
+    way = chain(world, Reading(state, {**rest, **moved}, moving={box: left}), [push])
+    assert way.states == (state, state)
+    assert apart(way.path[-1], rest) < 0.1
+    assert world.target(state, [push], scene.legend).startswith("The ")

@@ -47,6 +47,9 @@ def test_a_prompt_that_is_no_text_file_is_refused(tmp_path: Path) -> None:
     binary = tmp_path / "prompt.bin"
     binary.write_bytes(b"\xff\xfe\x00")
     assert refused(str(binary)).reason == "not_text"
+    binary.write_bytes(b"Move\0the circle.")
+    assert refused(str(binary)).reason == "not_text"
+    assert refused("Move\0the circle.").reason == "not_text"
     huge = tmp_path / "huge.txt"
     huge.write_text("x" * (MAX_PROMPT_BYTES + 1))
     assert refused(str(huge)).reason == "prompt_too_long"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,13 @@ def test_the_doctor_finds_this_machine_able(capsys: pytest.CaptureFixture[str]) 
 def test_the_doctor_names_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     Path("cliploop.toml").write_text("[defaults]\ngenerator = 'nobody'\n")
     said = command(capsys, "doctor")
-    assert said.code == 1
+    assert said.code == command(capsys, "run", "--world", "maze").code == 2
     assert "FAIL settings" in said.out
     assert "nobody" in said.out
+
+
+def test_the_doctor_and_version_say_which_cliploop_this_is(capsys: pytest.CaptureFixture[str]) -> None:
+    said = command(capsys, "--version")
+    assert (said.code, said.err) == (0, "")
+    assert re.fullmatch(r"cliploop \d+\.\d+\.\d+\n", said.out)
+    assert f"ok   {said.out.split()[0]:12} {said.out.split()[1]}\n" in command(capsys, "doctor").out
