@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cliploop.admission import admitted
 from cliploop.asked import LocalJob, SystemClock, slug
 from cliploop.commands.boundary import guarded
 from cliploop.commands.dry_run import refuse_folder, show_estimate
@@ -23,10 +24,7 @@ from cliploop.narrate import Line, story
 from cliploop.terminal import Terminal, called_as, one_line
 from media.uploads import Upload, normalise
 from orchestrator.errors import TaskRejected
-from orchestrator.loop import refuse_unplayable
 from orchestrator.ports import Artifacts, Ports
-from orchestrator.records import Task
-from storage.artifacts import MemoryArtifacts
 
 if TYPE_CHECKING:
     from cliploop.commands.report import Report
@@ -75,7 +73,7 @@ def _run(request: RunRequest, terminal: Terminal, signals: Signals) -> int:
     composition = Composition.read(request.config, os.environ, Path())
     asked = _asked(request)
     upload = normalise(asked.picture, name=asked.name)
-    job = admitted(composition, request.wanted(), asked, upload)
+    job = admitted_job(composition, request.wanted(), asked, upload)
     folder = Path(request.output) if request.output else Path("out") / f"{job.slug}-{job.id}"
     if request.dry_run:
         refuse_folder(job, folder, fresh=request.fresh)
@@ -107,13 +105,9 @@ def _asked(request: RunRequest) -> Asked:
     return Asked(picture=picture, prompt=prompt, name=request.image, slug=slug(prompt))
 
 
-def admitted(composition: Composition, wanted: Wanted, asked: Asked, upload: Upload) -> LocalJob:
+def admitted_job(composition: Composition, wanted: Wanted, asked: Asked, upload: Upload) -> LocalJob:
     """The job, if it could run: limits, and whether the planner can read the task. Nothing is written."""
-    memory = MemoryArtifacts()
-    task = Task(prompt=asked.prompt, picture=memory.put(upload.png, ".png"), size=upload.size)
-    policy = composition.policy(wanted, upload.size)
-    refuse_unplayable(task, policy)
-    composition.ports(policy, memory, clock=SystemClock()).planner.accepts(task)
+    task, policy = admitted(composition, wanted, asked.prompt, upload)
     return LocalJob(task=task, policy=policy, png=upload.png, slug=asked.slug)
 
 

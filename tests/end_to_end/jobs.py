@@ -20,7 +20,7 @@ import numpy as np
 
 from cliploop.choosing import Wanted
 from cliploop.commands.inputs import Asked
-from cliploop.commands.run import admitted, interruptible
+from cliploop.commands.run import admitted_job, interruptible
 from cliploop.compose import Composition
 from cliploop.local import Ending, LocalJob, SystemClock, play
 from cliploop.settings import Settings
@@ -50,7 +50,7 @@ def small_job() -> LocalJob:
     upload = normalise((MAZE / "first_frame.png").read_bytes())
     prompt = (MAZE / "prompt.txt").read_text().strip()
     asked = Asked(picture=upload.png, prompt=prompt, name="maze", slug="maze")
-    job = admitted(composition, Wanted(seed=SEED, generator="simulated-perfect"), asked, upload)
+    job = admitted_job(composition, Wanted(seed=SEED, generator="simulated-perfect"), asked, upload)
     policy = job.policy.model_copy(update={"first_step_seconds": 1.0, "step_seconds": 1.0})
     return LocalJob(task=job.task, policy=policy, png=job.png, slug=job.slug)
 
