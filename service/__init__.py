@@ -1,1 +1,1 @@
-"""The HTTP service. Comes after the local loop."""
+"""The HTTP service: the API over one site."""

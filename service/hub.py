@@ -116,7 +116,7 @@ class Hub:
             self._loop.call_soon_threadsafe(self._tell_all)
 
     def progress_of(self, job_id: str) -> dict[str, Any] | None:
-        """What was last told of the job's progress: heard here, else asked of the broker once. From any thread."""
+        """What was last told of the job's progress: heard here, or asked of the broker once. For any thread."""
         with self._told_lock:
             if job_id in self._told:
                 return self._told[job_id]

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 @contextlib.contextmanager
 def served(app: FastAPI) -> Generator[str]:
     """Serve it while the block runs; its address."""
-    # With the protocol named the server sends each answer at once; without it each waits for the client's receipt.
+    # The protocol is named, or asyncio does not send answers at once: each would wait for an acknowledgement.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(2048)
