@@ -15,7 +15,7 @@ PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check lint bench-loop clean
+.PHONY: help demo up test check lint bench-loop clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ help: ## list the targets
 demo: $(RUN) ## solve a maze step by step, without GPU, key or network (about a minute)
 	@$(BIN)/cliploop run --image examples/maze/first_frame.png --prompt examples/maze/prompt.txt \
 	  --generator simulated --seed $(SEED) -o out/demo --fresh
+
+up: $(RUN) ## serve the HTTP API on 127.0.0.1:8000, with its own broker and workers, until Ctrl-C
+	@$(BIN)/cliploop up
 
 test: lint ## lint, types, import contracts and all tests: what CI runs
 	@$(TEST_ENV) $(BIN)/pytest -n auto
