@@ -16,7 +16,7 @@ from tests.cliploop.commandline import TASK, Said, child_environment
 from tests.end_to_end.children import Child, command
 
 RUN = ("run", *TASK, "-o", "job")
-SHORT = "[defaults]\nfirst_step_seconds = 1\nstep_seconds = 1\n"
+SHORT = "[defaults]\nfirst_step_seconds = 2\nstep_seconds = 2\n"
 
 
 @pytest.fixture
