@@ -6,8 +6,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
-INTERRUPTED = 130
+from cliploop.interrupts import listen
 
+INTERRUPTED = 130
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -47,6 +48,7 @@ def _interrupted(json: bool) -> int:
 
 def main() -> None:
     """Entry point of the console script. All is said when it returns: Ctrl-C no longer changes the end."""
+    listen()
     try:
         code = _invoked(sys.argv[1:])
     except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from cliploop.interrupts import refuse_if_heard
 from cliploop.terminal import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, EXIT_WAITING, Terminal
 from orchestrator.errors import BackendMisconfigured, CliploopError, JobNotFound, JobWaiting, TaskRejected
 
@@ -15,6 +16,7 @@ def guarded(terminal: Terminal, body: Callable[[], int]) -> int:
     """Run a command's body. Bad usage and input 2, waiting 4, interrupted 130, anything else 1."""
     _quiet_logging()
     try:
+        refuse_if_heard()
         return body()
     except TaskRejected as error:
         return terminal.error(str(error), reason=error.reason, code=EXIT_USAGE)

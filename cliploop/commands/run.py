@@ -19,6 +19,7 @@ from cliploop.commands.boundary import guarded
 from cliploop.commands.dry_run import refuse_folder, show_estimate
 from cliploop.commands.inputs import Asked, read_picture, read_prompt
 from cliploop.compose import Composition, Wanted
+from cliploop.interrupts import refuse_if_heard
 from cliploop.live import RunView, surface
 from cliploop.narrate import Line, story
 from cliploop.terminal import Terminal, called_as, one_line
@@ -187,6 +188,7 @@ def interruptible() -> Generator[Signals]:
     signals = Signals(numbers)
     before = {number: signal.signal(number, signals.stop) for number in numbers}
     try:
+        refuse_if_heard()
         yield signals
     finally:
         for number, handler in () if signals.ignored else before.items():

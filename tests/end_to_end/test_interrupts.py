@@ -16,7 +16,7 @@ from tests.cliploop.commandline import TASK, Said, child_environment
 from tests.end_to_end.children import Child, command
 
 RUN = ("run", *TASK, "-o", "job")
-SHORT = "[defaults]\nfirst_step_seconds = 1\nstep_seconds = 1\n"
+SHORT = "[defaults]\nfirst_step_seconds = 2\nstep_seconds = 2\n"
 
 
 @pytest.fixture
@@ -118,3 +118,38 @@ def test_a_second_run_of_the_same_folder_is_told_to_wait(tmp_path: Path, scratch
     assert second.code == 2
     assert "another cliploop is running this folder" in second.err
     assert len(second.err.splitlines()) == 1
+
+
+SWALLOWED = """
+import os, signal, sys
+import cliploop.cli
+
+class Swallows:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(10_000):
+                    pass
+            except KeyboardInterrupt:
+                pass
+
+finder = Swallows()
+sys.meta_path.insert(0, finder)
+name, sys.argv[1:] = sys.argv[1], sys.argv[2:]
+Swallows.find_spec.__globals__["sys"] = type("Names", (), {"argv": ["", name]})
+cliploop.cli.main()
+"""
+
+
+@pytest.mark.parametrize("module", ["cliploop.app", "cliploop.commands.run", "scipy.ndimage"])
+def test_ctrl_c_that_a_module_swallows_while_it_loads_is_not_lost(tmp_path: Path, module: str) -> None:
+    words = ["run", "--world", "maze", "--difficulty", "easy", "-o", "job"]
+    ran = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, module, *words],
+        cwd=tmp_path, env=child_environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 130, ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert "interrupted" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
