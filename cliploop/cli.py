@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from cliploop.interrupts import listen
+from cliploop.interrupts import forget, listen
 
 INTERRUPTED = 130
 
@@ -16,6 +16,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command line in a process that goes on, and give back its signals. As `_invoked`."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
+    forget()
     try:
         return _invoked(arguments)
     finally:

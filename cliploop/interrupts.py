@@ -16,6 +16,23 @@ def listen() -> None:
     signal.signal(signal.SIGINT, _hear)
 
 
+def note() -> None:
+    """A signal that asks to end has come."""
+    global _heard
+    _heard = True
+
+
+def heard() -> bool:
+    """Whether one has come: an error that follows may be what became of its exception in somebody's library."""
+    return _heard
+
+
+def forget() -> None:
+    """For a process that goes on with another command line."""
+    global _heard
+    _heard = False
+
+
 def refuse_if_heard() -> None:
     """Raise the KeyboardInterrupt that came, if one came, and was swallowed."""
     if _heard:
@@ -23,6 +40,5 @@ def refuse_if_heard() -> None:
 
 
 def _hear(number: int, frame: FrameType | None) -> None:
-    global _heard
-    _heard = True
+    note()
     signal.default_int_handler(number, frame)

@@ -142,13 +142,19 @@ class _Run:
             self.journal.wait(stop)
             return Ending("waiting", str(stop), stop.reason, self._trajectory())
         except (KeyboardInterrupt, JobCancelled):
-            if not self._began():
-                raise KeyboardInterrupt from None
-            return Ending("interrupted", "stopped, everything so far is saved", trajectory=self._trajectory())
-        except CliploopError as error:
-            if not self._began():
+            return self._interrupted()
+        except Exception as error:
+            if self.ports.cancelled():  # what a library made of the interrupt
+                return self._interrupted()
+            if not isinstance(error, CliploopError) or not self._began():
                 raise
             return Ending("failed", str(error), trajectory=self._trajectory())
+
+    def _interrupted(self) -> Ending:
+        """Raises KeyboardInterrupt where nothing had begun."""
+        if not self._began():
+            raise KeyboardInterrupt from None
+        return Ending("interrupted", "stopped, everything so far is saved", trajectory=self._trajectory())
 
     def _run(self) -> Ending:
         repairing = RepairingJournal(self.journal, self.artifacts, FrameReader(self.artifacts))
@@ -156,6 +162,8 @@ class _Run:
         try:
             outcome = run(self.job.task, self.job.policy, self.ports, watched)
         except BackendFailed as failure:
+            if self.ports.cancelled():
+                raise
             return self._failed(str(failure))
         trajectory = self._trajectory()
         files = self._export(trajectory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.asking import patiently
-from orchestrator.errors import BackendFailed, JobWaiting
+from orchestrator.errors import BackendFailed, JobCancelled, JobWaiting
 from orchestrator.frame_counts import clip_seconds
 from orchestrator.ports import Frames, Journal, Ports
 from orchestrator.records import Policy, Rendered, Shot, Spend, Token
@@ -30,6 +30,8 @@ class Render:
             rendered = clock.now()
             clip = self.ports.editor.store(frames, self.shot)
         except BackendFailed as failure:
+            if self.ports.cancelled():  # what stopping it looks like to some backends: no attempt is counted
+                raise JobCancelled("the job was cancelled") from failure
             lost = clock.now() - started
             raise BackendFailed(str(failure), spend=Spend(gpu_seconds=lost, wall_seconds=lost)) from failure
         seconds = clip_seconds(clip.num_frames, clip.fps)

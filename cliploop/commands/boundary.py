@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from cliploop.interrupts import refuse_if_heard
+from cliploop.interrupts import heard, refuse_if_heard
 from cliploop.terminal import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, EXIT_WAITING, Terminal
 from orchestrator.errors import BackendMisconfigured, CliploopError, JobNotFound, JobWaiting, TaskRejected
 
@@ -29,18 +29,20 @@ def guarded(terminal: Terminal, body: Callable[[], int]) -> int:
     except CliploopError as error:
         return terminal.error(str(error), reason="failed", code=EXIT_FAILED)
     except KeyboardInterrupt:
-        return terminal.error(
-            "interrupted; run the same command again",
-            reason="interrupted",
-            code=EXIT_INTERRUPTED,
-        )
+        return _interrupted(terminal)
     except Exception as error:
+        if heard():  # what a library made of the interrupt
+            return _interrupted(terminal)
         _log.debug("internal error", exc_info=True)
         where = _place(error)
         message = (
             f"internal error at {where}: {type(error).__name__}: {error}; please report it, with the command"
         )
         return terminal.error(message, reason="internal", code=EXIT_FAILED)
+
+
+def _interrupted(terminal: Terminal) -> int:
+    return terminal.error("interrupted; run the same command again", reason="interrupted", code=EXIT_INTERRUPTED)
 
 
 def _quiet_logging() -> None:

@@ -19,7 +19,7 @@ from cliploop.commands.boundary import guarded
 from cliploop.commands.dry_run import refuse_folder, show_estimate
 from cliploop.commands.inputs import Asked, read_picture, read_prompt
 from cliploop.compose import Composition, Wanted
-from cliploop.interrupts import refuse_if_heard
+from cliploop.interrupts import note, refuse_if_heard
 from cliploop.live import RunView, surface
 from cliploop.narrate import Line, story
 from cliploop.terminal import Terminal, called_as, one_line
@@ -162,6 +162,7 @@ class Signals:
     def stop(self, _number: int, _frame: object) -> None:
         """Raise KeyboardInterrupt; one on the heels of another says nothing new, and disturbs no saving."""
         before, self.last = self.last, time.monotonic()
+        note()
         if before is None or self.last - before > ECHO_SECONDS:
             raise KeyboardInterrupt
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -417,3 +418,22 @@ def test_fresh_keeps_a_clip_that_no_attempt_made(tmp_path: Path) -> None:
     mine.write_text("mine")
     assert run(tmp_path / "job", fresh=True).state == "succeeded"
     assert mine.read_text() == "mine"
+
+
+@pytest.mark.parametrize("error", [BackendFailed("the encoder was stopped"), ValueError("a library's")])
+def test_an_error_after_an_interrupt_is_the_interrupt_and_no_failure(tmp_path: Path, error: Exception) -> None:
+    """Some libraries turn the exception of a signal into one of their own."""
+    stopped: list[bool] = []
+
+    class Stopped(SlidingGenerator):
+        def render(self, shot: Shot, **more: Any) -> Any:
+            stopped.append(True)
+            raise error
+
+    def make(artifacts: Artifacts) -> Ports:
+        whole = ports(cancelled=lambda: bool(stopped))(artifacts)
+        return replace(whole, generator=Stopped(artifacts, ()), clock=SystemClock())
+
+    assert run(tmp_path / "job", make).state == "interrupted"
+    stopped.clear()
+    assert run(tmp_path / "job").state == "succeeded"
