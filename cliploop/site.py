@@ -63,7 +63,9 @@ class Site:
         """Connect. Raises BackendMisconfigured, BackendUnavailable, JobWaiting(disk)."""
         data = addresses.data.absolute()
         database: SqlDatabase = (
-            PostgresDatabase(addresses.database) if addresses.database else Database(data / "cliploop.sqlite")
+            PostgresDatabase(addresses.database)
+            if addresses.database
+            else Database(data / "cliploop.sqlite", service=True)
         )
         try:
             artifacts = LocalArtifacts(data / "artifacts")

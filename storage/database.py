@@ -25,7 +25,7 @@ from orchestrator.errors import BackendMisconfigured, BackendUnavailable, Cliplo
 from storage import migrations
 from storage.folders import low_on_space, make_folder, refuse_network
 from storage.sql import SqlDatabase, Version, damaged
-from storage.tables import SCHEMA_VERSION
+from storage.tables import CORE_VERSION, SCHEMA_VERSION
 
 BUSY_SECONDS = 30.0  # how long a writer waits for another one
 APPLICATION_ID = 0x434C4970  # "CLIp", in the SQLite header: this file is ours
@@ -34,15 +34,23 @@ _PATIENCE_SECONDS = 5.0  # switching to WAL does not honour the busy timeout
 
 
 class Database(SqlDatabase):
-    """One SQLite file. `read_only` opens one that is there, and writes nothing beside it either. Raises:
+    """One SQLite file. `read_only` opens one that is there, and writes nothing beside it either.
+
+    `service`: with the service's tables; a local run needs none of them, and does not mind them. Raises:
 
     BackendMisconfigured (damaged, foreign, from a newer version, not writable, on a network file system),
     JobWaiting(disk) when an existing database finds no room, BackendUnavailable when it stays locked.
     """
 
     def __init__(
-        self, path: Path, *, synchronous: Literal["NORMAL", "FULL"] = "NORMAL", read_only: bool = False
+        self,
+        path: Path,
+        *,
+        service: bool = False,
+        synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
+        read_only: bool = False,
     ) -> None:
+        self._wanted = SCHEMA_VERSION if service else CORE_VERSION
         self.path = path.absolute()
         self.where = str(self.path)
         if not read_only:
@@ -107,19 +115,19 @@ class Database(SqlDatabase):
 
     def _make_tables(self) -> None:
         with self.read() as connection:
-            if _pragma(connection, "user_version") == SCHEMA_VERSION:
+            if _pragma(connection, "user_version") >= self._wanted:
                 return
         with self.write() as connection:
             version = _pragma(connection, "user_version")
-            if version == SCHEMA_VERSION:  # another process was quicker
+            if version >= self._wanted:  # another process was quicker
                 return
             if version == 0:
-                migrations.create(connection)
+                migrations.create(connection, self._wanted)
             else:
                 if migrations.version_of(connection) == 0:  # of the days before migrations
                     migrations.stamp(connection, version)
                 migrations.upgrade(connection)
-            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.exec_driver_sql(f"PRAGMA user_version = {self._wanted}")
 
     def _is_made(self) -> bool:
         """False for a new file. Raises BackendMisconfigured for one that this version cannot use."""

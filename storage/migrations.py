@@ -10,9 +10,10 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, MetaData, String, Table, inspect, select
 
-from storage.tables import SCHEMA_VERSION
+from storage.tables import CORE_VERSION, SCHEMA_VERSION, EntryRow, JobRow
 from storage.tables import Table as OurTable
 
+CORE_TABLES = [OurTable.metadata.tables[row.__tablename__] for row in (JobRow, EntryRow)]
 REVISIONS = Path(__file__).with_name("revisions")
 # Alembic's own, in its own words: a database made without it looks as if made by it.
 _VERSION = Table(
@@ -33,8 +34,11 @@ def version_of(connection: Connection) -> int:
     return int(name) if name is not None and name.isdecimal() else 0
 
 
-def create(connection: Connection) -> None:
-    """Make all tables of this version, inside the caller's transaction."""
+def create(connection: Connection, version: int = SCHEMA_VERSION) -> None:
+    """Make the tables as they are now, inside the caller's transaction: all, or those of CORE_VERSION alone."""
+    if version == CORE_VERSION:
+        OurTable.metadata.create_all(connection, tables=CORE_TABLES)
+        return
     OurTable.metadata.create_all(connection)
     stamp(connection, SCHEMA_VERSION)
 

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Literal
 from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, MetaData, String, Text, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-SCHEMA_VERSION = 2  # 1: jobs and entries
+CORE_VERSION = 1  # jobs and entries: all that one process needs
+SCHEMA_VERSION = 2  # and the service's tables
 
 EntryKind = Literal["record", "failure", "state"]
 Priority = Literal["high", "normal", "low"]

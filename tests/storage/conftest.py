@@ -59,7 +59,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenDatab
         made: list[SqlDatabase] = []
 
         def one() -> SqlDatabase:
-            made.append(Database(tmp_path / "journal.sqlite"))
+            made.append(Database(tmp_path / "journal.sqlite", service=True))
             return made[-1]
     else:
         url = cast("Callable[[], str]", request.getfixturevalue("postgres"))()

@@ -17,7 +17,7 @@ from storage import database as module
 from storage.database import Database, remove
 from storage.jobs import create_job, load_job, stored_jobs
 from storage.journal import SqlJournal
-from storage.tables import SCHEMA_VERSION
+from storage.tables import CORE_VERSION, SCHEMA_VERSION
 from tests.storage.jobs_for_tests import JOB, POLICY, ROOT, TASK, a_database, child, never, record
 
 OPEN = """
@@ -74,7 +74,7 @@ def test_a_new_database_uses_a_write_ahead_log_and_knows_its_version(tmp_path: P
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("journal_mode", "synchronous", "foreign_keys", "user_version")
         }
-    assert pragmas == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "user_version": SCHEMA_VERSION}
+    assert pragmas == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "user_version": CORE_VERSION}
 
 
 def test_synchronous_full_can_be_chosen(tmp_path: Path) -> None:

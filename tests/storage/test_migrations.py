@@ -12,7 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import Plan
@@ -103,20 +103,33 @@ def test_a_postgres_of_a_newer_version_says_upgrade(postgres: Callable[[], str])
 
 def test_a_file_without_tables_but_with_our_mark_gets_them(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
-    with Database(path) as database, database.write() as connection:
+    with Database(path, service=True) as database, database.write() as connection:
         connection.exec_driver_sql("DROP TABLE alembic_version")
         Table.metadata.drop_all(connection)
         connection.exec_driver_sql("PRAGMA user_version = 0")
         connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-    with Database(path) as database:
+    with Database(path, service=True) as database:
         assert differences(database) == []
 
 
 def test_a_current_database_is_opened_without_the_migration_library(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from storage.database import Database\n"
-        "for _ in range(2): Database(Path(sys.argv[1])).close()\n"
+        "for _ in range(2): Database(Path(sys.argv[1]), service=True).close()\n"
         "assert not [name for name in sys.modules if name.startswith('alembic')]\n"
     )
     path = tmp_path / "journal.sqlite"
     subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=True, timeout=60)
+
+
+def test_a_local_journal_has_only_what_one_process_needs_and_a_service_adds_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    with Database(path) as local:
+        create_job(local, JOB, TASK, POLICY)
+        record(SqlJournal(local, JOB), "step/1/plan")
+        with local.read() as connection:
+            assert set(inspect(connection).get_table_names()) == {"jobs", "entries"}
+    with Database(path, service=True) as service:
+        assert differences(service) == []
+    with Database(path) as local:
+        assert SqlJournal(local, JOB).once("step/1/plan", {}, Plan, never) == plan("step/1/plan")
