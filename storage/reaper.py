@@ -6,8 +6,11 @@ registries: a killed worker's lease runs out, a lost message is sent again.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 import time
+from collections.abc import Generator
 
 from orchestrator.errors import CliploopError
 from storage.leases import any_held, hand_back, is_held, take
@@ -65,6 +68,26 @@ def reap_quietly(database: SqlDatabase, messages: Messages, holder: str) -> None
         return
     if dropped:
         _log.warning("taken up again: %s", ", ".join(dropped))
+
+
+@contextlib.contextmanager
+def reaping(database: SqlDatabase, messages: Messages, holder: str) -> Generator[None]:
+    """A thread that looks for dropped jobs now and then while the block runs."""
+    over = threading.Event()
+
+    def look() -> None:
+        while True:
+            reap_quietly(database, messages, holder)
+            if over.wait(EVERY_SECONDS):
+                return
+
+    thread = threading.Thread(target=look, name="reaper", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _is_worked_on(database: SqlDatabase, job_id: str) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable, CliploopError
 from storage.queue import ADVANCE, RENDER, Message
-from storage.reaper import EVERY_SECONDS, reap_quietly
+from storage.reaper import reaping
 from workers.desk import Desk, HandBack
 from workers.limits import Limits
 from workers.reason import advance
@@ -49,7 +49,7 @@ class Worker:
 
     def work(self) -> None:
         """Work until a signal comes. Call it in the main thread."""
-        with self._signals(), _reaping(self.site, self.name):
+        with self._signals(), reaping(self.site.database, self.site.messages, self.name):
             if self._desk.turns is not None:
                 self._work_by_turns(self._desk.turns)
             while not self._desk.ending:
@@ -138,23 +138,3 @@ def _render(desk: Desk, message: Message) -> None:
 
 
 DOES: dict[str, Callable[[Desk, Message], None]] = {ADVANCE: _advance, RENDER: _render}
-
-
-@contextlib.contextmanager
-def _reaping(site: Site, name: str) -> Generator[None]:
-    """A thread that looks for dropped jobs now and then while the block runs."""
-    over = threading.Event()
-
-    def look() -> None:
-        while True:
-            reap_quietly(site.database, site.messages, name)
-            if over.wait(EVERY_SECONDS):
-                return
-
-    thread = threading.Thread(target=look, name="reaper", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

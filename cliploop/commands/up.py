@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import ipaddress
 import logging
 import os
@@ -21,10 +20,11 @@ from typing import Any
 from cliploop.commands.boundary import guarded
 from cliploop.commands.worker import PARENT, end_with_parent, log_to_stderr, opened_site
 from cliploop.compose import Composition
-from cliploop.site import Addresses, Site
+from cliploop.site import Addresses, Site, process_name
 from cliploop.terminal import Terminal, one_line
 from orchestrator.errors import BackendMisconfigured, CliploopError
 from storage.broker import EmbeddedBroker, running_broker
+from storage.reaper import reaping
 from workers.supervisor import Child, stop
 
 LOOK_SECONDS = 0.1
@@ -69,8 +69,8 @@ def _up(place: Place, terminal: Terminal) -> int:
         if not addresses.broker:
             broker = running.enter_context(running_broker(addresses.data / "broker"))
             addresses = replace(addresses, broker=broker.url)
-        with Site.opened(addresses, composition) as site:  # made once, before several processes look for it
-            _refuse_open_doors(place, site)
+        with Site.opened(addresses, composition):  # made once, before several processes look for it
+            pass
         children = _children(addresses, composition, place.config, listening)
         running.callback(stop, children, STOP_SECONDS)
         _keep_alive(children, broker, asked, lambda: _tell(terminal, listening, addresses))
@@ -107,23 +107,14 @@ def _children(
         Child("reason worker", ["worker", "reason"], environment),
         Child("render worker", ["worker", "render", *generators], environment),
     ]
-    if _has_api():
-        number = listening.fileno()
-        children.append(Child("API", ["serve", "--descriptor", str(number)], environment, (number,)))
-    return children
-
-
-def _has_api() -> bool:
-    return importlib.util.find_spec("service.app") is not None
+    number = listening.fileno()
+    return [*children, Child("API", ["serve", "--descriptor", str(number)], environment, (number,))]
 
 
 def _tell(terminal: Terminal, listening: socket.socket, addresses: Addresses) -> None:
     """One line, once the API answers."""
     url = f"http://{_named(listening)}"
     data = one_line(str(addresses.data.absolute()))
-    if not _has_api():
-        terminal.say(f"Cliploop works on the jobs in {data} (Ctrl-C stops it); it has no API yet", whole=True)
-        return
     answered = _answers(url)
     said = "listens on" if answered else "should listen, but does not answer yet, on"
     terminal.say(f"Cliploop {said} {url}, its data is in {data} (Ctrl-C stops it)", whole=True)
@@ -145,11 +136,10 @@ def _answers(url: str) -> bool:
 def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
     import uvicorn
 
+    from service.app import create_app
+
     log_to_stderr()
     end_with_parent(os.environ)
-    if not _has_api():
-        raise BackendMisconfigured("this version has no API yet")
-    app: Any = importlib.import_module("service.app")
     environ = dict(os.environ) if place.data is None else {**os.environ, "CLIPLOOP_DATA": str(place.data)}
     with contextlib.ExitStack() as running:
         if descriptor is None:
@@ -158,20 +148,21 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
             listening = running.enter_context(socket.socket(fileno=descriptor))
         site = running.enter_context(opened_site(place.config, environ))
         if descriptor is None:
-            _refuse_open_doors(place, site)
             data = one_line(environ.get("CLIPLOOP_DATA") or str(Addresses.of(environ).data))
             terminal.say(f"Cliploop listens on http://{_named(listening)}, its data is in {data}", whole=True)
         with _asked_to_end():  # so that a signal which the server has obeyed is not raised again
             config = uvicorn.Config(
-                app.create_app(site), log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS
+                create_app(site), log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS
             )
-            uvicorn.Server(config).run(sockets=[listening])
+            with reaping(site.database, site.messages, process_name("api")):
+                uvicorn.Server(config).run(sockets=[listening])
     return 0
 
 
 @contextlib.contextmanager
 def _listening(place: Place) -> Generator[socket.socket]:
     """A socket that listens from now on: nobody else can take the port. Raises BackendMisconfigured."""
+    _refuse_open_doors(place)
     if not 0 <= place.port <= MAX_PORT:
         raise BackendMisconfigured(f"--port must be between 0 and {MAX_PORT} (got {place.port})")
     try:
@@ -183,8 +174,9 @@ def _listening(place: Place) -> Generator[socket.socket]:
         raise BackendMisconfigured(
             f"cannot listen on {place.host}:{place.port} ({said}): choose another port with --port"
         ) from None
-    with listening:
-        yield listening
+    # With the protocol named, answers are sent at once: asyncio sets TCP_NODELAY only then.
+    with socket.socket(fileno=listening.detach()) as named:
+        yield named
 
 
 def _named(listening: socket.socket) -> str:
@@ -192,23 +184,14 @@ def _named(listening: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _refuse_open_doors(place: Place, site: Site) -> None:
-    """Without API keys the API is for this machine only. Raises BackendMisconfigured."""
-    from sqlalchemy import select
-
-    from storage.tables import ApiKeyRow
-
+def _refuse_open_doors(place: Place) -> None:
+    """API keys are not checked yet, so the API is for this machine only. Raises BackendMisconfigured."""
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(place.host).is_loopback:
             return
-    if place.host == "localhost":
-        return
-    with site.database.read() as connection:
-        keys = connection.execute(select(ApiKeyRow.id).where(ApiKeyRow.revoked_at.is_(None)).limit(1)).first()
-    if keys is None:
+    if place.host != "localhost":
         raise BackendMisconfigured(
-            f"{place.host} can be reached from elsewhere, and there is no API key: make one with"
-            " `cliploop keys create`, or listen on 127.0.0.1"
+            f"{place.host} can be reached from elsewhere, and this version checks no API key: listen on 127.0.0.1"
         )
 
 

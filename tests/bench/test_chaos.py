@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.chaos import NEED_AN_API, SCENARIOS, Row, Undisturbed, main, run, table
+from bench.chaos import SCENARIOS, Row, Undisturbed, main, run, table
 from bench.chaos_service import Service, running
 
 pytestmark = [
@@ -26,8 +26,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_nothing_is_lost(service: Service, name: str) -> None:
-    if name in NEED_AN_API and not service.pids("api"):
-        pytest.skip("no API yet")
     row = run(service, name, 1, Undisturbed(service))
     assert row.faults == []
     assert row.ended == row.jobs > 0

@@ -13,7 +13,7 @@ from storage.jobs import load_job
 from storage.journal import SqlJournal, read_entries
 from storage.leases import hand_back, take
 from storage.queue import REASON, render_queues
-from storage.reaper import reap
+from storage.reaper import reap, reaping
 from storage.submissions import cancel
 from tests.workers.sites import a_site, submitted
 from workers.desk import Desk
@@ -137,3 +137,11 @@ def test_a_job_that_somebody_works_on_is_not_taken_up(site: Site) -> None:
         assert reap(site.database, site.messages, "reaper") == []
         hand_back(site.database, lease)
     assert reap(site.database, site.messages, "reaper") == [job_id]
+
+
+def test_a_lost_message_is_sent_again_by_whoever_reaps_in_the_background(site: Site) -> None:
+    job_id = submitted(site, generator="simulated-perfect")
+    with reaping(site.database, site.messages, "an API process"):
+        message = site.messages.take([REASON], 5)
+    assert message is not None
+    assert message.arguments == (job_id,)
