@@ -19,13 +19,15 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cliploop.files import FileUnusable, read_regular
+from cliploop.serving import Serving
 
 FILE_NAME = "cliploop.toml"
 MAX_BYTES = 1_000_000
 SHOWN_CHARACTERS = 80  # of a wrong value
 PREFIX = "CLIPLOOP_"
 RESERVED = frozenset(  # read by name, not keys of the file
-    f"{PREFIX}{name}" for name in ("CONFIG", "REDIS_URL", "DATABASE_URL", "DATA", "PARENT")
+    f"{PREFIX}{name}"
+    for name in ("CONFIG", "REDIS_URL", "DATABASE_URL", "ARTIFACTS_URL", "DATA", "PARENT", "URL", "API_KEY")
 )
 BACKEND_SECTIONS = ("generators", "vlms", "planners", "verifiers")
 WANTED = {  # pydantic's kinds of faults, in plain words
@@ -38,7 +40,8 @@ WANTED = {  # pydantic's kinds of faults, in plain words
     "dict_type": "a table, such as {usd = 5}",
     "model_type": "a table",
 }
-SECTIONS = ("defaults", "presets", *BACKEND_SECTIONS)
+FLAT_SECTIONS = ("defaults", "service")
+SECTIONS = ("defaults", "presets", *BACKEND_SECTIONS, "service")
 
 
 class SettingsUnusable(Exception):
@@ -103,6 +106,7 @@ class Settings:
     vlms: Mapping[str, Backend] = field(default_factory=dict[str, Backend])
     planners: Mapping[str, Backend] = field(default_factory=dict[str, Backend])
     verifiers: Mapping[str, Backend] = field(default_factory=dict[str, Backend])
+    service: Serving = field(default_factory=Serving)
     variables: Mapping[tuple[str, ...], str] = field(default_factory=dict[tuple[str, ...], str])
 
     def where(self, section: str, name: str, key: str = "") -> str:
@@ -152,6 +156,9 @@ def read(
             section: _backends(table, section, origin, sorted(types.get(section, ())))
             for section in BACKEND_SECTIONS
         },
+        service=_validated(
+            Serving, table.get("service", {}), f"{origin}: [service]", strict=not _flat(variables, "service")
+        ),
         variables=variables,
     )
 
@@ -250,9 +257,9 @@ def _path(variable: str, table: Mapping[str, Any]) -> tuple[str, ...]:
         parts = ["defaults", *parts]
     if parts[0] not in SECTIONS:
         raise SettingsUnusable(f"{variable}: unknown section {parts[0]!r}{suggest(parts[0], SECTIONS)}")
-    wanted = 2 if parts[0] == "defaults" else 3
+    wanted = 2 if parts[0] in FLAT_SECTIONS else 3
     if len(parts) != wanted or not all(parts):
-        form = "CLIPLOOP_DEFAULTS__KEY" if wanted == 2 else f"CLIPLOOP_{parts[0].upper()}__NAME__KEY"
+        form = f"CLIPLOOP_{parts[0].upper()}__KEY" if wanted == 2 else f"CLIPLOOP_{parts[0].upper()}__NAME__KEY"
         raise SettingsUnusable(f"{variable}: write it as {form}")
     if wanted == 3:
         parts[1] = _name(parts[1], cast(Mapping[str, Any], table.get(parts[0], {})))
@@ -266,6 +273,11 @@ def _name(written: str, known: Mapping[str, Any]) -> str:
 def _named(variables: Mapping[tuple[str, ...], str], preset: str) -> bool:
     """Whether a variable overrides this preset: then its values arrive as text and are converted."""
     return any(path[:2] == ("presets", preset) for path in variables)
+
+
+def _flat(variables: Mapping[tuple[str, ...], str], section: str) -> bool:
+    """The same of a section that has keys and no names."""
+    return any(path[0] == section for path in variables)
 
 
 def _put(table: dict[str, Any], keys: Sequence[str], value: str) -> None:

@@ -28,7 +28,7 @@ from storage.jobs import (
 )
 from storage.journal import Entry
 from storage.sql import SqlDatabase
-from storage.tables import EntryRow, IdempotencyRow, JobRow, Priority, SubmissionRow
+from storage.tables import DeliveryRow, EntryRow, IdempotencyRow, JobRow, Priority, SubmissionRow, WebhookRow
 
 
 class OtherRequest(CliploopError):
@@ -287,6 +287,6 @@ def remove(database: SqlDatabase, job_id: str, owner: str | None) -> None:
         for prefix in (f"job/{job_id}", f"clip/{job_id}/"):
             leases.forget(connection, prefix)
         connection.execute(update(JobRow).where(JobRow.parent_id == job_id).values(parent_id=None))
-        for table in (EntryRow, IdempotencyRow, SubmissionRow):
+        for table in (EntryRow, IdempotencyRow, SubmissionRow, WebhookRow, DeliveryRow):
             connection.execute(delete(table).where(table.job_id == job_id))
         connection.execute(delete(JobRow).where(JobRow.id == job_id))

@@ -1,7 +1,8 @@
 """The tables. Knows no dialect but for one partial index.
 
 `jobs` and `entries` are all that one process needs; the rest belongs to the service: who asked (`submissions`,
-`api_keys`, `idempotency`), who may record (`leases`), which files a job holds (`references`, `artifacts`).
+`api_keys`, `idempotency`), who may record (`leases`), which files are held and by whom (`references`, `uploads`,
+`artifacts`), who wants to be told (`webhooks`, `deliveries`).
 Every constraint has a name by rule, so that migrations can speak of it. Times are seconds since the epoch, UTC.
 """
 
@@ -13,7 +14,7 @@ from sqlalchemy import JSON, BigInteger, Double, ForeignKey, Index, MetaData, St
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 CORE_VERSION = 1  # jobs and entries: all that one process needs
-SCHEMA_VERSION = 2  # and the service's tables
+SCHEMA_VERSION = 3  # and the service's tables
 
 EntryKind = Literal["record", "failure", "state"]
 Priority = Literal["high", "normal", "low"]
@@ -118,6 +119,8 @@ class SubmissionRow(Table):
     preset: Mapped[str] = mapped_column(Text)
     priority: Mapped[str] = mapped_column(String(8))
     submitted_at: Mapped[float]
+    fingerprint: Mapped[str | None] = mapped_column(String(64), index=True)  # digest of the request
+    asked: Mapped[dict[str, Any] | None] = mapped_column(JSON)  # in the words of the API that it came through
 
 
 class IdempotencyRow(Table):
@@ -148,3 +151,36 @@ class ReferenceRow(Table):
 
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
     artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.key"), primary_key=True, index=True)
+
+
+class UploadRow(Table):
+    """An API key's owner, or "", holds an artifact that was uploaded before its job."""
+
+    __tablename__ = "uploads"
+
+    owner: Mapped[str] = mapped_column(String(32), primary_key=True)
+    artifact: Mapped[str] = mapped_column(ForeignKey("artifacts.key"), primary_key=True, index=True)
+    created_at: Mapped[float]
+
+
+class WebhookRow(Table):
+    """Where a job's news goes. `secret` signs it, so it cannot be hashed; it is shown to nobody."""
+
+    __tablename__ = "webhooks"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    url: Mapped[str] = mapped_column(Text)
+    secret: Mapped[str] = mapped_column(Text)
+
+
+class DeliveryRow(Table):
+    """A change of state that a webhook is told of. `next_at`: when to try (again); null when there is no need."""
+
+    __tablename__ = "deliveries"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    sequence: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    tries: Mapped[int]
+    next_at: Mapped[float | None] = mapped_column(index=True)
+    delivered_at: Mapped[float | None]
+    last_error: Mapped[str] = mapped_column(Text)
