@@ -158,7 +158,7 @@ class Composition:
         name = str(said.value)
         if name in defined:
             kind, given = self._defined(section, name, defined[name])
-            if kind not in catalog:
+            if kind not in catalog and ":" not in kind:  # with one, it is `module:attribute`
                 raise self._unknown_type(section, name, kind, catalog)
             self._check_options(role, self.settings.where(section, name), kind, given)
             return Resolved(role, name, kind, given)

@@ -1,6 +1,9 @@
 """How a name becomes a backend: catalog lines are strings, imported when the backend is built.
 
 So naming a backend loads no library of its own. It knows no backend and no role.
+
+A type with a colon is a backend from outside: `module:attribute` of a Line. As it is imported, only an operator may
+write one: whoever takes names from a request asks `name in catalog` first, which knows the catalog's own alone.
 """
 
 from __future__ import annotations
@@ -49,12 +52,29 @@ class Catalog(Mapping[str, Line]):
 
     def find(self, name: str) -> Line:
         """The entry of that name. Raises BackendMisconfigured, naming those that exist."""
+        if ":" in name:
+            return self._foreign(name)
         if name not in self.lines:
             near = difflib.get_close_matches(name, self.lines, n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
             kind, there = self.asked or self.kind, ", ".join(self.lines)
             raise BackendMisconfigured(f"there is no {kind} {name!r}; there are {there}{meant}")
         return self.lines[name]
+
+    def _foreign(self, name: str) -> Line:
+        """A backend from outside. Raises BackendMisconfigured where there is none by that name."""
+        try:
+            line = resolved(name)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise BackendMisconfigured(
+                f"{self.kind} {name!r} cannot be imported ({error}): write module:attribute of an"
+                " orchestrator.catalogs.Line, in a module that is installed beside cliploop"
+            ) from error
+        if not isinstance(line, Line):
+            raise BackendMisconfigured(
+                f"{self.kind} {name!r} is a {type(line).__name__}, not an orchestrator.catalogs.Line"
+            )
+        return line
 
     def options(self, name: str, given: Mapping[str, Any] | None = None) -> BaseModel:
         """The options of an entry, its preset first, then what is given. Raises BackendMisconfigured."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,12 @@ def test_ports_are_what_the_policy_names(tmp_path: Path) -> None:
             Wanted(planner="a"),
             r"'gemini' is not in this version",
         ),
+        (
+            "[generators.a]\ntype = 'no.such:LINE'\n",
+            Wanted(generator="a"),
+            r"\[generators.a\]: generator 'no.such:LINE' cannot be imported",
+        ),
+        ("", Wanted(generator="bench.slow_backends:GENERATOR"), r"no generator 'bench.slow_backends:GENERATOR'"),
         ("[defaults]\nmax_steps = 0\n", Wanted(), r"\[defaults\] max_steps must be at least 1 \(got 0\)"),
         ("[defaults]\nfps = 0\n", Wanted(), r"\[defaults\] fps must be at least 1 "),
         ("[defaults]\nfps = 1e9\n", Wanted(), r"\[defaults\] fps must be at most 240"),
@@ -110,3 +118,19 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, wanted
 def test_a_wrong_budget_in_a_file_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(TaskRejected, match=r"cliploop.toml: \[defaults\] budget: usd=-1.* is negative"):
         composed(tmp_path, "[defaults]\nbudget = {usd = -1}\n").policy(Wanted(), SIZE)
+
+
+def test_a_type_may_be_a_backend_from_outside_but_no_request_imports_one(tmp_path: Path) -> None:
+    text = "[generators.own]\ntype = 'bench.slow_backends:GENERATOR'\nseconds = 0.5\n"
+    found = composed(tmp_path, text).policy(Wanted(generator="own"), SIZE)
+    assert found.generator_options["seconds"] == 0.5
+    code = (
+        "import sys; from cliploop.choosing import Wanted; from cliploop.compose import Composition\n"
+        "from cliploop.settings import Settings; from orchestrator.records import Size\n"
+        "try: Composition(Settings()).policy(Wanted(generator='antigravity:x'), Size(width=64, height=48))\n"
+        "except Exception as error: print(error)\n"
+        "print('antigravity' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "no generator 'antigravity:x'" in said
+    assert said.splitlines()[-1] == "False"
