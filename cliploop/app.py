@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-from collections.abc import Generator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import typer
 
+from cliploop.app_jobs import jobs_app
+from cliploop.app_looking import looking_app
+from cliploop.options import (
+    BACKENDS,
+    LOOP,
+    OUTPUT,
+    RUN,
+    SERVE,
+    TASK,
+    TERMINAL,
+    Config,
+    Data,
+    Host,
+    Port,
+    flag,
+    opened,
+    option,
+    show_help,
+)
 from cliploop.terminal import EXIT_INTERRUPTED, EXIT_USAGE, PROGRAM, Terminal, version
 
 app = typer.Typer(
@@ -20,23 +37,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-worlds_app = typer.Typer(help="Procedural tasks with exact answers: list, sample, verify.")
-trajectory_app = typer.Typer(help="Every plan, attempt and verdict of a job.")
 worker_app = typer.Typer(help="A process that works on jobs: reason plans and verifies, render makes clips.")
-generators_app = typer.Typer(help="Image-to-video backends: list them, check one.")
-app.add_typer(worlds_app, name="worlds")
-app.add_typer(trajectory_app, name="trajectory")
-app.add_typer(generators_app, name="generators")
-app.add_typer(worker_app, name="worker")
+app.add_typer(worker_app, name="worker", rich_help_panel=SERVE)
+app.add_typer(jobs_app)
+app.add_typer(looking_app)
 
-_TERMINAL: ContextVar[Terminal] = ContextVar("terminal")  # one for a command line: it prints one object at most
 UsageError = cast(type[typer.BadParameter], typer.BadParameter.__mro__[1])  # of the click that typer has
 
 LEAST_HELP_COLUMNS = 50
-TASK = "The task"
-LOOP = "The loop"
-BACKENDS = "Backends"
-OUTPUT = "Output"
 
 RUN_HELP = """
 Solve a picture and a prompt: plan, render, verify, repair, stitch.
@@ -58,42 +66,10 @@ stopped; a finished job is shown again and not a byte changes.
 """
 
 
-def _help(context: typer.Context, wanted: bool) -> None:
-    """Show it; an option of our own, so that it stands in a group of ours."""
-    if wanted:
-        print(context.get_help(), end="")  # noqa: T201  (typer has printed already, this is empty then)
-        raise typer.Exit
-
-
-def _option(*names: str, metavar: str, help: str, panel: str) -> Any:
-    """An option in a group of the help, with words instead of a type."""
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)
-
-
-def _flag(*names: str, help: str, panel: str | None = None) -> Any:
-    """A switch: nothing follows it."""
-    return typer.Option(*names, metavar=" ", help=help, rich_help_panel=panel)
-
-
-Json = Annotated[bool, _flag("--json", help="One JSON object on stdout, progress on stderr.")]
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Settings instead of ./cliploop.toml.")
-]
-Difficulty = Annotated[str, typer.Option("--difficulty", metavar="LEVEL", help="How hard: easy, medium or hard.")]
-
-
-Host = Annotated[str, typer.Option("--host", metavar="NAME", help="Where the API listens.")]
-Port = Annotated[int, typer.Option("--port", metavar="N", help="Where the API listens; 0: any free port.")]
-Data = Annotated[
-    Path | None,
-    typer.Option("--data", metavar="DIR", help="Where everything is kept. [dim]\\[default: cliploop-data][/dim]"),
-]
-
-
 def _version(wanted: bool) -> None:
     """Say it and end."""
     if wanted:
-        _TERMINAL.get().out.write(f"{PROGRAM} {version()}")
+        TERMINAL.get().out.write(f"{PROGRAM} {version()}")
         raise typer.Exit
 
 
@@ -111,25 +87,25 @@ def root(
     """
 
 
-@app.command(help=RUN_HELP, add_help_option=False)
+@app.command(rich_help_panel=RUN, help=RUN_HELP, add_help_option=False)
 def run(
     image: Annotated[
-        str | None, _option("--image", metavar="PICTURE", help="The first picture.", panel=TASK)
+        str | None, option("--image", metavar="PICTURE", help="The first picture.", panel=TASK)
     ] = None,
     prompt: Annotated[
-        str | None, _option("--prompt", metavar="TEXT|FILE", help="What should happen, in words.", panel=TASK)
+        str | None, option("--prompt", metavar="TEXT|FILE", help="What should happen, in words.", panel=TASK)
     ] = None,
     world: Annotated[
         str | None,
-        _option("--world", metavar="NAME", help="A procedural task instead: cliploop worlds list.", panel=TASK),
+        option("--world", metavar="NAME", help="A procedural task instead: cliploop worlds list.", panel=TASK),
     ] = None,
     difficulty: Annotated[
         str,
-        _option("--difficulty", metavar="LEVEL", help="Of --world: easy, medium or hard.", panel=TASK),
+        option("--difficulty", metavar="LEVEL", help="Of --world: easy, medium or hard.", panel=TASK),
     ] = "medium",
     strategy: Annotated[
         str | None,
-        _option(
+        option(
             "--strategy",
             metavar="NAME",
             help="collabvr: the loop; pass@1: one clip, not judged. [dim]\\[default: collabvr][/dim]",
@@ -138,7 +114,7 @@ def run(
     ] = None,
     gate: Annotated[
         str | None,
-        _option(
+        option(
             "--gate",
             metavar="NAME",
             help="single_shot: try the raw task in one clip before the loop. [dim]\\[default: none][/dim]",
@@ -147,11 +123,11 @@ def run(
     ] = None,
     max_steps: Annotated[
         int | None,
-        _option("--max-steps", metavar="N", help="Steps at most. [dim]\\[default: 3][/dim]", panel=LOOP),
+        option("--max-steps", metavar="N", help="Steps at most. [dim]\\[default: 3][/dim]", panel=LOOP),
     ] = None,
     max_attempts: Annotated[
         int | None,
-        _option(
+        option(
             "--max-attempts",
             metavar="N",
             help="Renders of a step; as many again if the router says so. [dim]\\[default: 3][/dim]",
@@ -160,7 +136,7 @@ def run(
     ] = None,
     budget: Annotated[
         str | None,
-        _option(
+        option(
             "--budget",
             metavar="KEY=N,...",
             help="Of video_seconds, gpu_seconds, vlm_calls, vlm_tokens, usd, wall_seconds.",
@@ -169,7 +145,7 @@ def run(
     ] = None,
     seed: Annotated[
         int | None,
-        _option(
+        option(
             "--seed",
             metavar="N",
             help="Same seed, same video; of --world too. [dim]\\[default: 0][/dim]",
@@ -178,25 +154,25 @@ def run(
     ] = None,
     generator: Annotated[
         str | None,
-        _option("--generator", metavar="NAME", help="Renders clips: cliploop generators list.", panel=BACKENDS),
+        option("--generator", metavar="NAME", help="Renders clips: cliploop generators list.", panel=BACKENDS),
     ] = None,
     planner: Annotated[
-        str | None, _option("--planner", metavar="NAME", help="Says the next action.", panel=BACKENDS)
+        str | None, option("--planner", metavar="NAME", help="Says the next action.", panel=BACKENDS)
     ] = None,
     verifier: Annotated[
-        str | None, _option("--verifier", metavar="NAME", help="Judges each clip.", panel=BACKENDS)
+        str | None, option("--verifier", metavar="NAME", help="Judges each clip.", panel=BACKENDS)
     ] = None,
     preset: Annotated[
         str | None,
-        _option("--preset", metavar="NAME", help="All of these by a name of cliploop.toml.", panel=BACKENDS),
+        option("--preset", metavar="NAME", help="All of these by a name of cliploop.toml.", panel=BACKENDS),
     ] = None,
     config: Annotated[
         Path | None,
-        _option("--config", metavar="FILE", help="Settings instead of ./cliploop.toml.", panel=BACKENDS),
+        option("--config", metavar="FILE", help="Settings instead of ./cliploop.toml.", panel=BACKENDS),
     ] = None,
     output: Annotated[
         str | None,
-        _option(
+        option(
             "-o",
             "--output",
             metavar="DIR",
@@ -205,22 +181,28 @@ def run(
         ),
     ] = None,
     fresh: Annotated[
-        bool, _flag("--fresh", help="Forget what is in the folder and start over.", panel=OUTPUT)
+        bool, flag("--fresh", help="Forget what is in the folder and start over.", panel=OUTPUT)
     ] = False,
     dry_run: Annotated[
-        bool, _flag("--dry-run", help="Only say what would run and what it would cost.", panel=OUTPUT)
+        bool, flag("--dry-run", help="Only say what would run and what it would cost.", panel=OUTPUT)
     ] = False,
     json: Annotated[
-        bool, _flag("--json", help="One JSON object on stdout, progress on stderr.", panel=OUTPUT)
+        bool, flag("--json", help="One JSON object on stdout, progress on stderr.", panel=OUTPUT)
     ] = False,
     help_: Annotated[
         bool,
         typer.Option(
-            "-h", "--help", metavar=" ", is_eager=True, callback=_help, help="Show this.", rich_help_panel=OUTPUT
+            "-h",
+            "--help",
+            metavar=" ",
+            is_eager=True,
+            callback=show_help,
+            help="Show this.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
 ) -> int:
-    with _terminal(json) as terminal:
+    with opened(json) as terminal:
         from cliploop.commands.run import RunRequest, run_command
 
         request = RunRequest(
@@ -232,100 +214,23 @@ def run(
         return run_command(request, terminal)
 
 
-@worlds_app.command("list", help="Name the worlds and what each one asks.")
-def worlds_list(json: Json = False) -> int:
-    with _terminal(json) as terminal:
-        from cliploop.commands.worlds import list_command
-
-        return list_command(terminal)
-
-
-@worlds_app.command("sample", help="Write tasks as first_frame.png and prompt.txt, ready for cliploop run.")
-def worlds_sample(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A world, e.g. maze.")],
-    difficulty: Difficulty = "medium",
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first task.")] = 0,
-    count: Annotated[int, typer.Option(metavar="N", help="How many, with consecutive seeds.")] = 1,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="DIR", help="Where to write.")] = "out/worlds",
-    json: Json = False,
-) -> int:
-    with _terminal(json) as terminal:
-        from cliploop.commands.worlds import sample_command
-
-        return sample_command(name, difficulty, seed, count, Path(output), terminal)
-
-
-@worlds_app.command("verify", help="Check a world on many seeds: rules, renderer, reader and plan agree.")
-def worlds_verify(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A world; all of them if not named.")] = None,
-    seeds: Annotated[int, typer.Option(metavar="N", help="Tasks per difficulty.")] = 5,
-    json: Json = False,
-) -> int:
-    with _terminal(json) as terminal:
-        from cliploop.commands.worlds import verify_command
-
-        return verify_command(name, seeds, terminal)
-
-
-@trajectory_app.command("show", help="Show a job's steps, attempts and verdicts, finished or not.")
-def trajectory_show(
-    job: Annotated[
-        str, typer.Argument(metavar="DIR|ID", help="An output folder, or the id of a job under out/.")
-    ],
-    json: Json = False,
-) -> int:
-    with _terminal(json) as terminal:
-        from cliploop.commands.trajectory import show_command
-
-        return show_command(job, terminal)
-
-
-@generators_app.command("list", help="Name the generators that can be used here.")
-def generators_list(json: Json = False, config: Config = None) -> int:
-    with _terminal(json) as terminal:
-        from cliploop.commands.generators import list_command
-
-        return list_command(config, terminal)
-
-
-@generators_app.command("check", help="Run the conformance suite on a generator: may its clips be chained?")
-def generators_check(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A generator, e.g. simulated.")],
-    json: Json = False,
-    config: Config = None,
-) -> int:
-    with _terminal(json) as terminal:
-        from cliploop.commands.generators import check_command
-
-        return check_command(name, config, terminal)
-
-
-@app.command(help="Say whether this machine can run Cliploop, and what to do if not.")
-def doctor(
-    deep: Annotated[bool, _flag("--deep", help="Solve a small task end to end as well.")] = False,
-    json: Json = False,
-    config: Config = None,
-) -> int:
-    with _terminal(json) as terminal:
-        from cliploop.commands.doctor import doctor_command
-
-        return doctor_command(deep, config, terminal)
-
-
-@app.command(help="Run the service on this machine: broker, workers and API, stopped together by Ctrl-C.")
+@app.command(
+    rich_help_panel=SERVE,
+    help="Run the service on this machine: broker, workers and API, stopped together by Ctrl-C.",
+)
 def up(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     data: Data = None,
     config: Config = None,
 ) -> int:
-    with _terminal(False) as terminal:
+    with opened(False) as terminal:
         from cliploop.commands.up import Place, up_command
 
         return up_command(Place(host, port, data, config), terminal)
 
 
-@app.command(help="Run the API alone, for a broker and workers that run elsewhere.")
+@app.command(rich_help_panel=SERVE, help="Run the API alone, for a broker and workers that run elsewhere.")
 def serve(
     host: Host = "127.0.0.1",
     port: Port = 8000,
@@ -333,7 +238,7 @@ def serve(
     config: Config = None,
     descriptor: Annotated[int | None, typer.Option("--descriptor", hidden=True)] = None,
 ) -> int:
-    with _terminal(False) as terminal:
+    with opened(False) as terminal:
         from cliploop.commands.up import Place, serve_command
 
         return serve_command(Place(host, port, data, config), descriptor, terminal)
@@ -341,7 +246,7 @@ def serve(
 
 @worker_app.command("reason", help="Plan, verify and go on with jobs; CLIPLOOP_REDIS_URL names the broker.")
 def worker_reason(config: Config = None) -> int:
-    with _terminal(False) as terminal:
+    with opened(False) as terminal:
         from cliploop.commands.worker import reason_command
 
         return reason_command(config, terminal)
@@ -360,19 +265,10 @@ def worker_render(
     ] = None,
     config: Config = None,
 ) -> int:
-    with _terminal(False) as terminal:
+    with opened(False) as terminal:
         from cliploop.commands.worker import render_command
 
         return render_command(generator, clip_seconds, config, terminal)
-
-
-@contextlib.contextmanager
-def _terminal(json: bool) -> Generator[Terminal]:
-    """The command line's terminal, for a command, with a word on it while modules load."""
-    terminal = _TERMINAL.get()
-    terminal.json = json
-    terminal.hint("cliploop: starting ...")
-    yield terminal
 
 
 def _keep_names_whole() -> None:
@@ -397,7 +293,7 @@ def command_line(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; every error is one line, no traceback."""
     words = list(arguments) or ["--help"]
     terminal = Terminal.opened(json="--json" in words)
-    _TERMINAL.set(terminal)
+    TERMINAL.set(terminal)
     try:
         if not {"-h", "--help"}.isdisjoint(words):
             _keep_names_whole()
