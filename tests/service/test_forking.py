@@ -6,9 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import update
 
 from cliploop.site import Site
+from storage.jobs import load_job
 from storage.journal import Entry, read_entries
+from storage.tables import JobRow
 from tests.service.asking import posted, work
 
 
@@ -95,6 +98,31 @@ def test_a_cancelled_job_is_retried_after_its_last_accepted_step(site: Site, cli
     work(site)
     assert client.get(f"/v1/jobs/{child}").json()["state"] == "succeeded"
     assert entries(site, job_id) == before
+
+
+def test_a_job_that_failed_at_its_third_step_is_retried_from_there(site: Site, client: httpx.Client) -> None:
+    job_id = posted(client, seed=10)
+    while "step/3/plan" not in keys(site, job_id):
+        work(site, messages=1)
+    policy = load_job(site.database, job_id).policy
+    set_policy(site, job_id, {**policy, "of_another_version": True})
+    work(site)
+    failed = client.get(f"/v1/jobs/{job_id}").json()
+    assert failed["state"] == "failed", failed
+    assert "of_another_version" in failed["message"]
+    set_policy(site, job_id, policy)
+    before = entries(site, job_id)
+    child = client.post(f"/v1/jobs/{job_id}/retry").json()["id"]
+    assert {key.split("/")[1] for key in keys(site, child) if key.startswith("step/")} == {"1", "2"}
+    work(site)
+    ended = client.get(f"/v1/jobs/{child}").json()
+    assert (ended["state"], ended["parent_id"]) == ("succeeded", job_id), ended
+    assert entries(site, job_id) == before
+
+
+def set_policy(site: Site, job_id: str, policy: Any) -> None:
+    with site.database.write() as connection:
+        connection.execute(update(JobRow).where(JobRow.id == job_id).values(policy=policy))
 
 
 def test_a_job_that_never_began_is_retried_from_its_start(site: Site, client: httpx.Client) -> None:
