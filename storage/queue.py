@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from redis import Redis
+from redis import ConnectionPool, Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
@@ -60,6 +60,7 @@ class Messages:
     """
 
     def __init__(self, url: str) -> None:
+        self._url = url
         try:
             self._redis: Any = cast("Any", Redis).from_url(
                 url,
@@ -143,6 +144,12 @@ class Messages:
                     yield None
                 else:
                     yield said["channel"].decode().removeprefix(_channel("")), json.loads(said["data"])
+
+    def pool(self, seconds: float) -> ConnectionPool:
+        """Other connections to the same broker, on which nobody waits longer than that for an answer."""
+        return cast("Any", ConnectionPool).from_url(
+            self._url, socket_connect_timeout=seconds, socket_timeout=seconds, retry=Retry(NoBackoff(), 1)
+        )
 
     def ping(self) -> None:
         """Raise BackendUnavailable if the broker is away."""

@@ -28,11 +28,24 @@ from storage.jobs import (
 )
 from storage.journal import Entry
 from storage.sql import SqlDatabase
-from storage.tables import DeliveryRow, EntryRow, IdempotencyRow, JobRow, Priority, SubmissionRow, WebhookRow
+from storage.tables import (
+    ApiKeyRow,
+    DeliveryRow,
+    EntryRow,
+    IdempotencyRow,
+    JobRow,
+    Priority,
+    SubmissionRow,
+    WebhookRow,
+)
 
 
 class OtherRequest(CliploopError):
     """The idempotency key stood for another request."""
+
+
+class TooManyJobs(CliploopError):
+    """The API key has as many jobs as it may have at a time."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +78,23 @@ def submit(
     policy: Policy,
     request: Request,
     inherited: Sequence[Entry] = (),
+    *,
+    concurrent_jobs: int | None = None,
 ) -> tuple[str, bool]:
     """Store the job in state `queued`; (its id, whether it is new). Its journal begins with what it `inherited`.
 
     The same idempotency key with the same fingerprint gives the job that it gave before, however many processes
-    are asked at once. Raises OtherRequest if it stood for something else.
+    are asked at once. Raises OtherRequest if it stood for something else, and TooManyJobs; `concurrent_jobs` is
+    the limit of an API key that has none of its own, None for no limit.
     """
     try:
         with database.write() as connection:
+            limit = _limit(connection, request.owner, concurrent_jobs)
             known = _known(connection, request)
             if known is not None:
                 return known, False
+            if limit is not None:
+                _refuse_more_than(connection, request.owner, limit)
             if request.parent_id is not None:
                 require_job(connection, request.parent_id, database.where)
             _add(database, connection, job_id, task, policy, request)
@@ -91,6 +110,22 @@ def submit(
         if known is None:
             raise
         return known, False
+
+
+def _limit(connection: Connection, owner: str, otherwise: int | None) -> int | None:
+    """Of jobs at a time. Until this transaction ends nobody else submits for the same key."""
+    query = select(ApiKeyRow.concurrent_jobs).where(ApiKeyRow.id == owner).with_for_update()
+    row = connection.execute(query).first() if owner else None
+    if row is None:
+        return None
+    return otherwise if row.concurrent_jobs is None else row.concurrent_jobs
+
+
+def _refuse_more_than(connection: Connection, owner: str, limit: int) -> None:
+    if _active(connection, owner) >= limit:
+        raise TooManyJobs(
+            f"this API key may have {limit} jobs at a time, and has them: wait until one has ended, or cancel one"
+        )
 
 
 def _add(
@@ -192,9 +227,13 @@ def listed(
 def active(database: SqlDatabase, owner: str) -> int:
     """How many of an owner's jobs have not ended."""
     with database.read() as connection:
-        query = select(func.count()).select_from(SubmissionRow).join(JobRow, JobRow.id == SubmissionRow.job_id)
-        query = query.where(SubmissionRow.owner == owner, JobRow.state.not_in(FINAL_STATES))
-        return int(connection.execute(query).scalar_one())
+        return _active(connection, owner)
+
+
+def _active(connection: Connection, owner: str) -> int:
+    query = select(func.count()).select_from(SubmissionRow).join(JobRow, JobRow.id == SubmissionRow.job_id)
+    query = query.where(SubmissionRow.owner == owner, JobRow.state.not_in(FINAL_STATES))
+    return int(connection.execute(query).scalar_one())
 
 
 def last_sequences(database: SqlDatabase, job_ids: Collection[str]) -> dict[str, int]:
