@@ -5,16 +5,16 @@ It knows who asked and in which order, not what a job does. Everything that must
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.errors import CliploopError, JobNotFound
 from orchestrator.records import Policy, Task
-from storage import leases, references
+from storage import leases, references, resends
 from storage.jobs import (
     FINAL_STATES,
     IllegalState,
@@ -50,7 +50,11 @@ class TooManyJobs(CliploopError):
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asked for. `fingerprint` is a digest of all of it, for a repeated `idempotency_key`."""
+    """What a client asked for. `fingerprint` is a digest of all of it, for a repeated `idempotency_key`.
+
+    `asked`: the request in the words of its API. `sending`: how it came, where repetitions are told by the
+    fingerprint alone.
+    """
 
     owner: str
     preset: str
@@ -58,6 +62,8 @@ class Request:
     idempotency_key: str | None = None
     fingerprint: str = ""
     parent_id: str | None = None
+    asked: Mapping[str, Any] | None = None
+    sending: resends.Sending | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ class Submitted:
     preset: str
     priority: Priority
     submitted_at: float
+    asked: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def submit(
@@ -90,7 +97,7 @@ def submit(
     try:
         with database.write() as connection:
             limit = _limit(connection, request.owner, concurrent_jobs)
-            known = _known(connection, request)
+            known = _known(connection, request) or _resent(database, connection, request)
             if known is not None:
                 return known, False
             if limit is not None:
@@ -140,6 +147,8 @@ def _add(
             preset=request.preset,
             priority=request.priority,
             submitted_at=now,
+            fingerprint=request.fingerprint or None,
+            asked=resends.asked(None if request.asked is None else dict(request.asked), request.sending),
         )
     )
     if request.idempotency_key is not None:
@@ -156,9 +165,20 @@ def _add(
 
 
 def repeated(database: SqlDatabase, request: Request) -> str | None:
-    """The job that this idempotency key gave before. Raises OtherRequest if it stood for something else."""
+    """The job that this request gave before. Raises OtherRequest if its key stood for something else."""
     with database.read() as connection:
-        return _known(connection, request)
+        known = _known(connection, request)
+        if known is not None or request.sending is None or request.idempotency_key is not None:
+            return known
+        now = database.now(connection)
+        return resends.find(connection, request.owner, request.fingerprint, request.sending, now)
+
+
+def _resent(database: SqlDatabase, connection: Connection, request: Request) -> str | None:
+    if request.sending is None or request.idempotency_key is not None:
+        return None
+    now = database.now(connection)
+    return resends.answered(connection, request.owner, request.fingerprint, request.sending, now)
 
 
 def _known(connection: Connection, request: Request) -> str | None:
@@ -189,7 +209,7 @@ def _find(database: SqlDatabase, connection: Connection, job_id: str, owner: str
 
 
 def _submitted(job: StoredJob, row: Row[Any]) -> Submitted:
-    return Submitted(job, row.owner, row.preset, row.priority, row.submitted_at)
+    return Submitted(job, row.owner, row.preset, row.priority, row.submitted_at, row.asked or {})
 
 
 def priority_of(database: SqlDatabase, job_id: str) -> Priority:
@@ -204,8 +224,9 @@ def listed(
     states: tuple[State, ...] = (),
     limit: int = 20,
     after: str | None = None,
+    oldest_first: bool = False,
 ) -> list[Submitted]:
-    """The newest jobs of an owner (None: of all), at most `limit`, from the one after `after` on.
+    """The newest (or oldest) jobs of an owner (None: of all), at most `limit`, from the one after `after` on.
 
     Raises JobNotFound for an `after` that is none of theirs.
     """
@@ -217,11 +238,18 @@ def listed(
             query = query.where(JobRow.state.in_(states))
         if after is not None:
             last = _find(database, connection, after, owner)
-            at, older = SubmissionRow.submitted_at, SubmissionRow.submitted_at < last.submitted_at
-            query = query.where(or_(older, and_(at == last.submitted_at, SubmissionRow.job_id < after)))
-        query = query.order_by(SubmissionRow.submitted_at.desc(), SubmissionRow.job_id.desc()).limit(limit)
+            query = query.where(_beyond(last, oldest_first))
+        order = [SubmissionRow.submitted_at, SubmissionRow.job_id]
+        query = query.order_by(*(order if oldest_first else [each.desc() for each in order])).limit(limit)
         rows = connection.execute(query).all()
         return [_submitted(require_job(connection, row.job_id, database.where), row) for row in rows]
+
+
+def _beyond(last: Submitted, oldest_first: bool) -> ColumnElement[bool]:
+    at, job_id = SubmissionRow.submitted_at, SubmissionRow.job_id
+    if oldest_first:
+        return or_(at > last.submitted_at, and_(at == last.submitted_at, job_id > last.job.id))
+    return or_(at < last.submitted_at, and_(at == last.submitted_at, job_id < last.job.id))
 
 
 def active(database: SqlDatabase, owner: str) -> int:
