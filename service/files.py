@@ -55,12 +55,15 @@ def read_video(request: Request, site: TheSite, caller: Caller, job_id: JobId) -
         raise Refused(
             409, "not_ready", f"job {job_id} is {stored.state.state}: its video comes at the end", headers=_RETRY
         )
+    return _sent(request, site, video_of(request, site, stored), "video/mp4", f"{job_id}.mp4")
+
+
+def video_of(request: Request, site: Site, stored: StoredJob) -> ArtifactKey:
+    """The answer of a job that has ended, else the best that it has to show. Raises Refused (404) if nothing."""
     tallies: Tallies = request.app.state.tallies
-    artifact = tallies.of(site.database, job_id).video or _best(request, site, stored)
-    return _sent(request, site, artifact, "video/mp4", f"{job_id}.mp4")
-
-
-def _best(request: Request, site: Site, stored: StoredJob) -> ArtifactKey:
+    video = tallies.of(site.database, stored.id).video
+    if video is not None:
+        return video
     told = trajectory(site, stored)
     footage = best_footage(told)
     if footage is None:

@@ -27,10 +27,14 @@ class Tally:
     step: int | None = None
     attempt: int | None = None
     rendered: tuple[int, int] = (-1, -1)  # step and attempt of the latest clip
+    furthest: tuple[int, int] = (0, 0)  # the latest step, and the latest attempt in it, that any effect was of
+    percent: int = 0  # the most that anybody was told
     spend: Spend = field(default_factory=Spend)
     began_at: float | None = None
     last_at: float = 0.0
     video: ArtifactKey | None = None
+    video_seconds: float | None = None
+    video_size: tuple[int, int] | None = None  # width and height
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, entry: Entry) -> None:
@@ -46,11 +50,17 @@ class Tally:
         if _PAID.search(entry.key) or entry.kind == "failure":
             self.spend = self.spend + _spend(entry.value)
         if entry.key == "final/video" and entry.kind == "record":
-            self.video = cast("str", entry.value["artifact"])
+            self._deliver(entry.value)
+
+    def _deliver(self, video: dict[str, Any]) -> None:
+        self.video = cast("str", video["artifact"])
+        self.video_seconds = float(video["seconds"])
+        self.video_size = int(video["size"]["width"]), int(video["size"]["height"])
 
     def place(self, key: str) -> None:
         """The latest effect is this one."""
         self.key = key
+        self.furthest = max(self.furthest, where(key))
         found = _STEP.match(key)
         if found is not None:
             self.step, self.attempt = int(found[2] or 0), int(found[3]) if found[3] else None
