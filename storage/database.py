@@ -56,7 +56,7 @@ class Database(SqlDatabase):
         if not read_only:
             make_folder(self.path.parent)
             refuse_network(self.path.parent)
-        self._engine = _engine(self.path, synchronous, read_only)
+        self._engine = _engine(self.path, synchronous, read_only).execution_options(service=service)
         self._numbers = itertools.count()
         self._writes_begun = 0
         self._writes = self._engine.execution_options(immediate=True)

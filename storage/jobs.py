@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from orchestrator.errors import CliploopError, JobNotFound, TaskRejected
 from orchestrator.records import OutcomeKind, Policy, Task, WaitReason
+from storage import webhooks
 from storage.digest import dump
 from storage.sql import SqlDatabase, damaged
 from storage.tables import EntryKind, EntryRow, JobRow
@@ -154,7 +155,8 @@ def require_job(connection: Connection, id: str, where: str) -> StoredJob:
 def change_state(connection: Connection, id: str, to: JobState, now: float) -> int | None:
     """Move the job and append the entry, inside a write transaction; its sequence, or None if nothing changes.
 
-    A waiting job may come to wait for something else. Raises IllegalState, JobNotFound.
+    A waiting job may come to wait for something else. What its webhook is to be told is noted at once.
+    Raises IllegalState, JobNotFound.
     """
     current = require_job(connection, id, "the database").state
     if to == current:
@@ -167,7 +169,10 @@ def change_state(connection: Connection, id: str, to: JobState, now: float) -> i
         .where(JobRow.id == id)
         .values(state=to.state, reason=to.reason, message=to.message, at_key=to.key, outcome=to.outcome)
     )
-    return append_entry(connection, id, to.key, "state", None, asdict(to), now)
+    sequence = append_entry(connection, id, to.key, "state", None, asdict(to), now)
+    if to.state in webhooks.NOTABLE and connection.get_execution_options().get("service"):
+        webhooks.note(connection, id, sequence, now)
+    return sequence
 
 
 def append_entry(

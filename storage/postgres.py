@@ -53,6 +53,7 @@ class PostgresDatabase(SqlDatabase):
                 pool_size=5,
                 max_overflow=20,
                 connect_args={"connect_timeout": CONNECT_SECONDS, "options": options},
+                execution_options={"service": True},
             )
         except (NoSuchModuleError, ModuleNotFoundError) as error:
             raise BackendMisconfigured(

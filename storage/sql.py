@@ -19,7 +19,10 @@ Version: TypeAlias = tuple[int, int, int]
 
 
 class SqlDatabase(ABC):
-    """One database. `where` names it in messages, without a password."""
+    """One database. `where` names it in messages, without a password.
+
+    Its connections have the execution option `service` where the service's tables are in use.
+    """
 
     where: str
     _engine: Engine

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from orchestrator.errors import CliploopError, JobNotFound
 from orchestrator.records import Policy, Task
-from storage import leases, references, resends
+from storage import leases, references, resends, webhooks
 from storage.jobs import (
     FINAL_STATES,
     IllegalState,
@@ -64,6 +64,7 @@ class Request:
     parent_id: str | None = None
     asked: Mapping[str, Any] | None = None
     sending: resends.Sending | None = None
+    webhook: webhooks.Webhook | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ def _add(
                 created_at=now,
             )
         )
+    if request.webhook is not None:
+        webhooks.add(connection, job_id, request.webhook)
     references.hold(connection, job_id, [task.picture])
 
 
