@@ -10,7 +10,8 @@ from fastapi import FastAPI
 import cliploop
 from cliploop.site import Site
 from service import events, files, forking, health, jobs, offers, problems, submitting
-from service.bodies import MAX_BODY_BYTES, BodyLimit
+from service.access import Access, KnownKeys
+from service.bodies import BodyLimit
 from service.document import document
 from service.hub import Hub
 from service.making import Made
@@ -18,9 +19,13 @@ from service.metrics import registry
 from service.tally import Tallies
 
 
-def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
-    """The application. The caller closes the site, after the application has stopped."""
+def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
+    """The application. The caller closes the site, after the application has stopped.
+
+    `keys_required`: whether every request needs an API key, also while none was ever made.
+    """
     hub = Hub(site)
+    max_body_bytes = int(site.composition.settings.service.max_upload_mib * 2**20)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
@@ -36,6 +41,8 @@ def create_app(site: Site, *, max_body_bytes: int = MAX_BODY_BYTES) -> FastAPI:
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
+    known = KnownKeys(site.database, required=keys_required)
+    app.add_middleware(Access, site=site, known=known)  # the last one added is asked first
     for routes in (submitting, jobs, forking, events, files, offers, health):
         app.include_router(routes.router)
     app.openapi = lambda: document(app)

@@ -24,7 +24,7 @@ from orchestrator.errors import (
 )
 from storage.artifacts import ArtifactMissing
 from storage.jobs import IllegalState
-from storage.submissions import OtherRequest
+from storage.submissions import OtherRequest, TooManyJobs
 
 MEDIA_TYPE = "application/problem+json"
 TOO_LARGE = frozenset({"too_large", "too_many_pixels"})
@@ -59,13 +59,22 @@ class Refused(Exception):
         self.headers = dict(headers or {})
 
 
+class BodyTooSlow(HTTPException):
+    """A body that takes too long to come; raised like BodyTooLarge."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            408, "the request's body did not come in time: send it again", headers={"Connection": "close"}
+        )
+
+
 class BodyTooLarge(HTTPException):
     """More bytes than are read; raised while they arrive, so that the framework lets it pass."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
             413,
-            f"the request's body has more than {limit / 1e6:g} MB, the most that is read: send a smaller picture",
+            f"the request's body has more than {limit / 2**20:g} MiB, the limit here: send a smaller picture",
         )
 
 
@@ -123,6 +132,9 @@ def of_error(error: CliploopError) -> JSONResponse:
             return problem(409, "illegal_state", detail)
         case OtherRequest():
             return problem(409, "idempotency_key_reused", detail)
+        case TooManyJobs():
+            headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+            return problem(429, "too_many_jobs", detail, headers=headers)
         case BackendUnavailable():
             seconds = max(1, round(error.retry_after_seconds or RETRY_AFTER_SECONDS))
             return problem(503, "unavailable", detail, headers={"Retry-After": str(seconds)})
@@ -170,7 +182,8 @@ def _words(error: Any) -> str:
 
 async def _http(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    phrase = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
+    code = {413: "too_large", 408: "too_slow"}.get(error.status_code, phrase)
     if error.status_code == 404:
         return problem(404, "not_found", "there is nothing at this address: see /docs for those that there are")
     return problem(error.status_code, code, str(error.detail), headers=error.headers)

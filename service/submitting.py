@@ -106,13 +106,17 @@ def store(
     png: bytes | None = None,
     inherited: tuple[Entry, ...] = (),
 ) -> str:
-    """Store the job and its picture, and wake a worker; the job's id. Raises OtherRequest, JobWaiting(disk)."""
+    """Store the job and its picture, and wake a worker; the job's id.
+
+    Raises OtherRequest, TooManyJobs, JobWaiting(disk).
+    """
     if png is not None:
         with site.database.write() as connection:
             references.expect(connection, [key_of(png, ".png")], site.database.now(connection))
         site.artifacts.put(png, ".png")
     new_id = f"job-{secrets.token_hex(10)}"
-    job_id, is_new = submit(site.database, new_id, task, policy, requested, inherited)
+    limit = site.composition.settings.service.concurrent_jobs
+    job_id, is_new = submit(site.database, new_id, task, policy, requested, inherited, concurrent_jobs=limit)
     if is_new:
         wake(site, job_id)
     return job_id

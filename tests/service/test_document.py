@@ -49,9 +49,8 @@ def test_a_body_that_stops_half_way_stores_nothing(client: httpx.Client) -> None
     body = json.dumps(submission()).encode()
     address = client.base_url
     with socket.create_connection((address.host, address.port or 80)) as connection:
-        head = (
-            f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
-        )
+        head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+        head += "\r\nContent-Type: application/json"
         connection.sendall(f"{head}\r\n\r\n".encode() + body[: len(body) // 2])
     assert client.get("/v1/jobs").json()["data"] == []
     posted(client)
