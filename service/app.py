@@ -9,7 +9,18 @@ from fastapi import FastAPI
 
 import cliploop
 from cliploop.site import Site
-from service import events, files, forking, health, jobs, offers, problems, submitting
+from service import (
+    events,
+    files,
+    forking,
+    health,
+    jobs,
+    offers,
+    openai_errors,
+    openai_videos,
+    problems,
+    submitting,
+)
 from service.access import Access, KnownKeys
 from service.bodies import BodyLimit
 from service.document import document
@@ -43,7 +54,8 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)
     known = KnownKeys(site.database, required=keys_required)
     app.add_middleware(Access, site=site, known=known)  # the last one added is asked first
-    for routes in (submitting, jobs, forking, events, files, offers, health):
+    openai_errors.install(app)  # outermost, so that it says every refusal in its form
+    for routes in (submitting, jobs, forking, events, files, offers, openai_videos, health):
         app.include_router(routes.router)
     app.openapi = lambda: document(app)
     return app
