@@ -11,7 +11,6 @@ import contextlib
 import ipaddress
 import time
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -231,9 +230,3 @@ def _authority(origin: str) -> str:
         return urlsplit(origin).netloc.lower()
     except ValueError:
         return ""
-
-
-def for_document() -> dict[str, Any]:
-    """How the OpenAPI document describes the key."""
-    about = "An API key, where any was made: `cliploop keys create NAME`."
-    return {"type": "http", "scheme": "bearer", "bearerFormat": "clp_…", "description": about}

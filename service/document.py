@@ -1,16 +1,19 @@
-"""The OpenAPI document: what the routes say, and the schemas of bodies that are read by hand."""
+"""The OpenAPI document: what the routes say, the schemas of bodies that are read by hand, and who may call."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, cast
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from service.access import OPEN
 from service.asks import FormSubmission, Submission
 from service.problems import MEDIA_TYPE, Problem
 
+_BY_ACCESS = (401, 403, 421, 429)  # what a request may be answered before its route is asked
 _REF = "#/components/schemas/{model}"
 
 
@@ -28,6 +31,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
         _answer_in_problems(made)
+        _ask_for_a_key(made)
         app.openapi_schema = made
     return app.openapi_schema
 
@@ -40,3 +44,20 @@ def _answer_in_problems(made: dict[str, Any]) -> None:
             answer = operation.get("responses", {}).get("422")
             if answer is not None:
                 answer["content"] = ours
+
+
+def _ask_for_a_key(made: dict[str, Any]) -> None:
+    """A key is optional in the document: it is asked for where any was made."""
+    about = "An API key, where any was made: `cliploop keys create NAME`."
+    scheme = {"type": "http", "scheme": "bearer", "bearerFormat": "clp_…", "description": about}
+    made["components"]["securitySchemes"] = {"key": scheme}
+    ours = {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}}
+    for path, operations in made["paths"].items():
+        if path in OPEN:
+            continue
+        for operation in operations.values():
+            answers = operation["responses"]
+            content = answers.get("503", {}).get("content", ours)  # in the form of this route's other errors
+            operation["security"] = [{}, {"key": []}]
+            for status in (*_BY_ACCESS, *((408,) if "413" in answers else ())):
+                answers.setdefault(str(status), {"description": HTTPStatus(status).phrase, "content": content})
