@@ -13,11 +13,12 @@ from fastapi import FastAPI
 
 
 @contextlib.contextmanager
-def served(app: FastAPI) -> Generator[str]:
-    """Serve it while the block runs; its address."""
+def served(app: FastAPI, port: int = 0) -> Generator[str]:
+    """Serve it while the block runs; its address. Port 0: any free one."""
     # The protocol is named, or asyncio does not send answers at once: each would wait for an acknowledgement.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.bind(("127.0.0.1", 0))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
         listening.listen(2048)
         config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
