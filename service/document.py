@@ -11,6 +11,8 @@ from pydantic.json_schema import models_json_schema
 
 from service.access import OPEN
 from service.asks import FormSubmission, Submission
+from service.openai_asks import VideoRequest
+from service.openai_errors import OpenAIError, speaks_openai
 from service.problems import MEDIA_TYPE, Problem
 
 _BY_ACCESS = (401, 403, 421, 429)  # what a request may be answered before its route is asked
@@ -22,12 +24,14 @@ def document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         schemas: dict[str, Any] = made.setdefault("components", {}).setdefault("schemas", {})
-        kinds = [(kind, "validation") for kind in (Submission, FormSubmission, Problem)]
+        read_by_hand = (Submission, FormSubmission, VideoRequest, Problem, OpenAIError)
+        kinds = [(kind, "validation") for kind in read_by_hand]
         _, own = models_json_schema(cast("Any", kinds), ref_template=_REF)
         schemas.update({name: schema for name, schema in own["$defs"].items() if name not in schemas})
         picture = {"type": "string", "format": "binary", "description": "The first picture, as a file."}
         schemas["FormSubmission"]["properties"]["picture"] = picture
         schemas["FormSubmission"]["required"] = ["prompt", "picture"]
+        schemas["VideoForm"] = _video_form(schemas["VideoRequest"])
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
         _answer_in_problems(made)
@@ -36,14 +40,23 @@ def document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
+def _video_form(request: dict[str, Any]) -> dict[str, Any]:
+    """The same as a form, with the picture as a file."""
+    picture = {"type": "string", "format": "binary", "description": "The first picture, as a file."}
+    said = {**request["properties"], "input_reference": picture}
+    return {**request, "title": "VideoForm", "properties": said, "required": ["prompt", "input_reference"]}
+
+
 def _answer_in_problems(made: dict[str, Any]) -> None:
-    """The framework documents its own form of 422, which is never sent."""
+    """The framework documents its own form of 422, which is never sent; OpenAI's API says 400 instead."""
     ours = {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}}
-    for operations in made["paths"].values():
+    for path, operations in made["paths"].items():
         for operation in operations.values():
-            answer = operation.get("responses", {}).get("422")
-            if answer is not None:
-                answer["content"] = ours
+            answers = operation.get("responses", {})
+            if speaks_openai(path):
+                answers.pop("422", None)
+            elif "422" in answers:
+                answers["422"]["content"] = ours
 
 
 def _ask_for_a_key(made: dict[str, Any]) -> None:
