@@ -2,8 +2,8 @@
 
 So naming a backend loads no library of its own. It knows no backend and no role.
 
-A type with a colon is a backend from outside: `module:attribute` of a Line. As it is imported, only an operator may
-write one: whoever takes names from a request asks `name in catalog` first, which knows the catalog's own alone.
+A type with a colon is a backend from outside: `module:attribute` of a Line. As it is imported, only an operator
+may write one: whoever takes names from a request asks `name in catalog` first, which knows only its own lines.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from orchestrator.ports import Ports
 from orchestrator.records import WaitReason
 from storage import references
 from storage.jobs import FINAL_STATES, load_job
-from storage.journal import Event, SqlJournal
+from storage.journal import EntryConflict, Event, SqlJournal
 from storage.leases import Lease, LeaseLost, any_held, require
 from workers.desk import Desk
 
@@ -60,7 +60,7 @@ def visit(
         return Visit()
     journal = _journal(desk.site, job_id, lease, runnable)
     try:
-        _play(desk, job_id, journal, progress, equip, whole)
+        _play_on(desk, job_id, journal, progress, equip, whole)
     except Suspended as missing:
         return Visit(missing.keys)
     except (LeaseLost, BackendUnavailable):
@@ -76,6 +76,22 @@ def visit(
         _log.exception("job %s: a fault of ours", job_id)
         _failed(journal, f"internal error: {type(error).__name__}: {error}")
     return Visit()
+
+
+def _play_on(
+    desk: Desk,
+    job_id: str,
+    journal: SqlJournal,
+    progress: Callable[[str, float], None],
+    equip: Callable[[Ports], Ports],
+    whole: bool,
+) -> None:
+    """Play; what another process recorded meanwhile (the quick check of a clip) stands, and is read."""
+    while True:
+        try:
+            return _play(desk, job_id, journal, progress, equip, whole)
+        except EntryConflict as conflict:
+            _log.info("%s", conflict)
 
 
 def _play(

@@ -25,9 +25,11 @@ _log = logging.getLogger(__name__)
 def render(desk: Desk, job_id: str, key: str) -> None:
     """Render the clip `key` if it is still missing. Harmless if called too often: a lease decides.
 
-    The job is replayed up to the clip, which is made, stored and recorded here; what comes after it is not ours.
+    The job is replayed up to the clip, which is made, stored and recorded here, and so is its quick check, for
+    which the frames are still at hand; what comes after that is not ours.
     """
     site = desk.site
+    check = f"{key.removesuffix('/clip')}/check"
     try:
         lease = take(site.database, f"clip/{job_id}/{key}", desk.name)
         if lease is None:
@@ -38,7 +40,7 @@ def render(desk: Desk, job_id: str, key: str) -> None:
                     desk,
                     job_id,
                     lease,
-                    runnable=lambda wanted: wanted == key or wanted.startswith(f"{key}/"),
+                    runnable=lambda wanted: wanted in (key, check) or wanted.startswith(f"{key}/"),
                     progress=_Teller(desk, job_id, lease, lost),
                     equip=partial(_equipped, lease),
                     whole=False,
@@ -78,6 +80,8 @@ class _Teller:
 
     def __call__(self, key: str, fraction: float) -> None:
         self.desk.stop_if_ending()
+        if self.desk.turns is not None:
+            self.desk.turns.progressed(fraction)
         if self.lost.is_set():
             raise LeaseLost(f"the lease {self.lease.name} is held by somebody else now: the render is dropped")
         now = time.monotonic()

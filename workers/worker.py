@@ -24,7 +24,7 @@ from workers.render import render
 from workers.turns import Turns
 
 WAIT_SECONDS = 1.0
-CLIPS_UNDER_WAY = 2  # one renders, one is encoded and stored
+CLIPS_UNDER_WAY = 3  # one renders, one is encoded and stored, one is made ready just before its turn
 STORE_SECONDS = 4.0  # for what is being stored when the process is to end
 AWAY_SECONDS = 0.5  # between looks for a broker or a database that is away
 _log = logging.getLogger(__name__)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cliploop.site import Site, asked_of
+from media.editor import VideoEditor
 from orchestrator.trajectory import trajectory_of
 from storage.jobs import load_job
 from storage.journal import SqlJournal, read_entries
@@ -17,6 +19,7 @@ from storage.reaper import reap, reaping
 from storage.submissions import cancel
 from tests.workers.sites import a_site, submitted
 from workers.desk import Desk
+from workers.reason import advance
 from workers.worker import DOES
 
 QUEUES = (REASON, *render_queues("simulated"), *render_queues("simulated-perfect"))
@@ -70,6 +73,40 @@ def test_a_job_is_running_only_once_its_first_effect_is_done_or_scheduled(site: 
     assert state(site, job_id) == "queued"
     do_next(site)
     assert state(site, job_id) == "running"
+
+
+def test_the_worker_that_rendered_a_clip_checks_it_and_the_job_goes_on_from_there(site: Site) -> None:
+    job_id = submitted(site, generator="simulated-perfect")
+    site.messages.advance(job_id)
+    assert do_next(site) == "workers.reason.advance"
+    assert do_next(site) == "workers.render.render"
+    keys = [entry.key for entry in read_entries(site.database, job_id)]
+    assert keys[-2:] == ["step/1/attempt/1/clip", "step/1/attempt/1/check"]
+    drained(site)
+    assert state(site, job_id) == "succeeded"
+
+
+def test_a_check_that_two_processes_make_at_once_fails_no_job(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submitted(site, generator="simulated-perfect")
+    site.messages.advance(job_id)
+    do_next(site)
+    met = list[str]()
+
+    def in_between(self: VideoEditor, *given: Any, **named: Any) -> Any:
+        if not met:  # while the render worker checks, somebody else goes on with the job
+            met.append(job_id)
+            advance(Desk(site, "another"), job_id)
+        return checked(self, *given, **named)
+
+    checked = VideoEditor.check
+    monkeypatch.setattr(VideoEditor, "check", in_between)
+    drained(site)
+    assert met
+    assert state(site, job_id) == "succeeded"
+    keys = [entry.key for entry in read_entries(site.database, job_id) if entry.kind != "state"]
+    assert len(keys) == len(set(keys))
 
 
 def test_doubled_messages_change_nothing(site: Site) -> None:

@@ -54,6 +54,48 @@ def test_one_stores_while_the_next_renders_and_renders_are_in_the_main_thread() 
     assert threads == {threading.main_thread()}
 
 
+def test_the_next_clip_is_made_ready_while_a_render_is_about_to_end() -> None:
+    turns, seen = Turns(nothing), list[str]()
+    ready = threading.Event()
+
+    def nearly_over() -> None:
+        turns.progressed(0.0)
+        assert not ready.wait(0.3), "who comes next has to wait while nothing is known of the end"
+        turns.progressed(0.9)  # of about 0.3 s: it is over in a moment
+        assert ready.wait(10.0)
+        seen.append("first")
+
+    def first() -> None:
+        turns.render(nearly_over)
+
+    def second() -> None:
+        ready.set()
+        turns.render(lambda: seen.append("second"))
+
+    def second_after_first() -> None:
+        second() if turns.rendering else first()
+
+    at_work(turns, [second_after_first, second_after_first])
+    assert seen == ["first", "second"]
+
+
+def test_a_render_that_goes_on_for_long_keeps_the_next_clip_for_other_workers() -> None:
+    turns, taken = Turns(nothing), list[int]()
+
+    def long() -> None:
+        time.sleep(0.3)
+        turns.progressed(0.1)  # 2.7 s to go
+        time.sleep(0.3)
+        assert taken == [1]
+
+    def clip() -> None:
+        taken.append(1)
+        turns.render(long if len(taken) == 1 else nothing)
+
+    at_work(turns, [clip, clip])
+    assert taken == [1, 1]
+
+
 def test_a_message_without_a_render_gives_the_turn_back() -> None:
     turns, done = Turns(nothing), list[int]()
     at_work(turns, [lambda: done.append(1), lambda: done.append(2)])
