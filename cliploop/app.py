@@ -271,6 +271,14 @@ def worker_render(
         return render_command(generator, clip_seconds, config, terminal)
 
 
+@worker_app.command("alive", help="Exit 0 if a worker of this machine lives, else 1: for health checks.")
+def worker_alive() -> int:
+    with opened(False) as terminal:
+        from cliploop.commands.worker import alive_command
+
+        return alive_command(terminal)
+
+
 def _keep_names_whole() -> None:
     """On a narrower terminal help would cut the names of options: there its lines are folded instead."""
     if shutil.get_terminal_size().columns < LEAST_HELP_COLUMNS:

@@ -109,4 +109,9 @@ def asked_of(stored: StoredJob) -> tuple[Task, Policy]:
 
 def process_name(role: str) -> str:
     """Who holds a lease: role, machine, process."""
-    return f"{role}@{os.uname().nodename[:64]}:{os.getpid()}"
+    return f"{role}@{machine()}:{os.getpid()}"
+
+
+def machine() -> str:
+    """This machine, or this container, as leases name it."""
+    return os.uname().nodename[:64]

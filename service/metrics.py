@@ -141,11 +141,15 @@ class _Told(Collector):
         yield _gauge("active", "Jobs and clips that somebody works on.", "role", active)
         try:
             depths = self._site.messages.depths()
+            living = Counter(name.partition("@")[0] for name in self._site.messages.beating())
         except BackendUnavailable:
-            depths = None
+            depths, living = None, Counter[str]()
         up = float(depths is not None)
         yield GaugeMetricFamily("cliploop_broker_up", "Whether the broker can be reached.", value=up)
         yield _gauge("queue_depth", "Messages that wait.", "queue", depths or {})
+        if depths is not None:  # else it is not known
+            counted = {role: living[role] for role in ("reason", "render")}
+            yield _gauge("workers", "Worker processes that live.", "role", counted)
 
 
 def _counter(name: str, about: str, label: str, counted: Counter[str]) -> Metric:

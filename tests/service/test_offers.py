@@ -54,10 +54,13 @@ def test_the_service_says_what_it_misses(site: Site, client: httpx.Client) -> No
 
 def test_metrics_count_what_the_journals_say(site: Site, client: httpx.Client) -> None:
     job_id = posted(client, generator="simulated")
+    site.messages.beat("render@here:7")
     told = client.get("/metrics")
     assert told.headers["content-type"].startswith("text/plain")
     assert 'cliploop_jobs{state="queued"} 1.0' in told.text
     assert 'cliploop_queue_depth{queue="reason"} 1.0' in told.text
+    assert 'cliploop_workers{role="render"} 1.0' in told.text
+    assert 'cliploop_workers{role="reason"} 0.0' in told.text
     work(site)
     first, again = (client.get("/metrics").text for _ in range(2))
     assert 'cliploop_jobs{state="succeeded"} 1.0' in first

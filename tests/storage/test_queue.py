@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable
 from storage.broker import embedded
-from storage.queue import ADVANCE, RENDER, Message, Messages, render_queue, render_queues
+from storage.queue import ADVANCE, BEAT_KEPT_SECONDS, RENDER, Message, Messages, render_queue, render_queues
 
 
 @pytest.fixture
@@ -88,3 +88,15 @@ def test_a_broker_that_is_away_is_said_to_be(tmp_path: Path) -> None:
     for call in (messages.ping, lambda: messages.advance("a"), lambda: messages.take(["reason"], 1)):
         with pytest.raises(BackendUnavailable, match="is it running"):
             call()
+
+
+def test_a_worker_lives_as_long_as_it_says_so(messages: Messages) -> None:
+    messages.beat("reason@here:7")
+    messages.beat("reason@here:7")
+    messages.beat("render@there:8")
+    assert messages.beating() == ["reason@here:7", "render@there:8"]
+    assert 0 < messages._redis.ttl("cliploop:worker:reason@here:7") <= BEAT_KEPT_SECONDS
+    messages.forget_beat("reason@here:7")
+    assert messages.beating() == ["render@there:8"]
+    assert messages.depths() == {}
+    assert messages.waiting() == set()

@@ -98,6 +98,21 @@ def test_it_says_where_everything_is_and_stops_all_of_it(
 
 
 @pytest.mark.slow
+def test_its_workers_say_that_they_live(up: subprocess.Popen[str], tmp_path: Path) -> None:
+    broker = f"unix://{tmp_path}/data/broker/valkey.sock"
+
+    def alive() -> Said:
+        return said("worker", "alive", cwd=tmp_path, CLIPLOOP_REDIS_URL=broker)
+
+    assert until(lambda: all(role in alive().out for role in ("reason@", "render@")), 30)
+    os.kill(up.pid, signal.SIGTERM)
+    up.communicate(timeout=30)
+    ended = alive()
+    assert ended.code == 1
+    assert len(ended.err.splitlines()) == 1
+
+
+@pytest.mark.slow
 def test_everything_ends_with_it_even_when_it_is_killed(up: subprocess.Popen[str]) -> None:
     mine = children(up.pid)
     up.kill()
@@ -137,6 +152,7 @@ def test_without_keys_it_listens_on_this_machine_only(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (("worker", "reason"), "CLIPLOOP_REDIS_URL"),
+        (("worker", "alive"), "CLIPLOOP_REDIS_URL"),
         (("worker", "render", "--generator", "simulatd"), "simulated"),
         (("worker", "render", "--generator", "simulated", "--clip-seconds", "0"), "--clip-seconds"),
         (("worker", "render"), "--generator"),

@@ -1,0 +1,37 @@
+"""A worker's sign of life: noted in the broker every few seconds, so that a health check can ask for it.
+
+It says that the process runs and reaches the broker, not that a call of a backend will end: that has its own
+limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Generator
+
+from orchestrator.errors import BackendUnavailable
+from storage.queue import BEAT_KEPT_SECONDS, Messages
+
+
+@contextlib.contextmanager
+def beating(messages: Messages, name: str, seconds: float = BEAT_KEPT_SECONDS / 4) -> Generator[None]:
+    """Note it now and so often while the block runs."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while True:
+            with contextlib.suppress(BackendUnavailable):  # then nobody can ask either
+                messages.beat(name)
+            if over.wait(seconds):
+                return
+
+    thread = threading.Thread(target=beat, name="pulse", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        with contextlib.suppress(BackendUnavailable):
+            messages.forget_beat(name)
