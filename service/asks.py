@@ -13,12 +13,14 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from starlette.datastructures import UploadFile
 
 from cliploop.choosing import Wanted
 from orchestrator.errors import TaskRejected
 from orchestrator.records import Budget
+from service.hooks import MAX_SECRET_CHARS, MAX_URL_CHARS, Hook, in_form
+from service.pictures import names_picture
 from service.problems import Refused, invalid
 from storage.digest import digest
 from storage.tables import Priority
@@ -53,7 +55,7 @@ class Choice(BaseModel):
 
     def wanted(self) -> ByField:
         """The same for the composition."""
-        values: dict[str, Any] = self.model_dump(exclude={"priority", "budget", "picture", "prompt"})
+        values = {name: getattr(self, name) for name in Choice.model_fields if name not in ("priority", "budget")}
         return ByField(**values, budget=_as_text(self.budget))
 
 
@@ -61,13 +63,38 @@ class Submission(Choice):
     """A picture, what should happen in it, and how."""
 
     prompt: str = Field(description="What should happen in the picture.", max_length=1_000_000)
-    picture: str = Field(description="The first picture as a data URL: data:image/png;base64,…")
+    picture: str = Field(
+        description="The first picture: a data URL (data:image/png;base64,…), the id of an artifact that was"
+        " uploaded with POST /v1/artifacts, or, where this server fetches them, a public https address."
+    )
+    webhook: Hook | None = Field(default=None, description="Where the job's news goes.")
+
+    @property
+    def hook(self) -> Hook | None:
+        """The webhook."""
+        return self.webhook
 
 
 class FormSubmission(Choice):
-    """The same as a form; the picture is a file, or text with a data URL."""
+    """The same as a form; the picture is a file, or text as in JSON."""
 
     prompt: str = Field(max_length=1_000_000)
+    webhook_url: str | None = Field(default=None, max_length=MAX_URL_CHARS, description="webhook.url")
+    webhook_secret: str | None = Field(
+        default=None, max_length=MAX_SECRET_CHARS, repr=False, description="webhook.secret"
+    )
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _of_a_webhook(cls, secret: str | None, info: ValidationInfo) -> str | None:
+        if secret is not None and info.data.get("webhook_url") is None:
+            raise ValueError("webhook_url is missing")
+        return in_form(secret)
+
+    @property
+    def hook(self) -> Hook | None:
+        """The webhook."""
+        return None if self.webhook_url is None else Hook(url=self.webhook_url, secret=self.webhook_secret)
 
 
 @dataclass(frozen=True)
@@ -81,18 +108,24 @@ class ByField(Wanted):
 
 @dataclass(frozen=True)
 class Ask:
-    """A submission that was read. `name` is the client's own name of the picture, for messages only."""
+    """A submission that was read. A picture as text names one that is elsewhere, see `service.pictures`.
+
+    `name` is the client's own name of the picture, for messages only.
+    """
 
     choice: Choice
     prompt: str
-    picture: bytes
+    picture: bytes | str
     name: str = ""
+    hook: Hook | None = None
 
     @property
     def fingerprint(self) -> str:
         """Equal for equal requests, in whatever form they came."""
-        said = self.choice.model_dump(mode="json", exclude={"picture", "prompt"})
-        return digest({**said, "prompt": self.prompt, "picture": hashlib.sha256(self.picture).hexdigest()})
+        said = {name: getattr(self.choice, name) for name in Choice.model_fields}
+        picture = self.picture if isinstance(self.picture, str) else hashlib.sha256(self.picture).hexdigest()
+        told = {} if self.hook is None else {"webhook": self.hook.model_dump()}
+        return digest({**said, **told, "prompt": self.prompt, "picture": picture})
 
 
 class Unreadable(Exception):
@@ -118,7 +151,7 @@ async def read_ask(request: Request) -> Ask:
         return await _from_form(request)
     if kind == "application/json":
         said = validated(Submission, await request.body())
-        return Ask(said, said.prompt, data_url(said.picture))
+        return Ask(said, said.prompt, _named_or_sent(said.picture), hook=said.hook)
     raise Refused(415, "media_type", "send application/json or multipart/form-data")
 
 
@@ -132,15 +165,15 @@ async def _from_form(request: Request) -> Ask:
             values[name] = value
         picture = values.pop("picture", None)
         if isinstance(picture, UploadFile):
-            data, name = await picture.read(), picture.filename or ""
+            sent, name = await picture.read(), picture.filename or ""
         elif isinstance(picture, str):
-            data, name = data_url(picture), ""
+            sent, name = _named_or_sent(picture), ""
         else:
             raise Refused(422, "invalid", "picture: the file is missing")
         if any(isinstance(value, UploadFile) for value in values.values()):
             raise Refused(422, "invalid", "only picture is a file: send the other fields as text")
     said = validated(FormSubmission, cast("Mapping[str, str]", values))
-    return Ask(said, said.prompt, data, name)
+    return Ask(said, said.prompt, sent, name, said.hook)
 
 
 def validated(kind: type[Any], given: bytes | Mapping[str, str]) -> Any:
@@ -151,6 +184,10 @@ def validated(kind: type[Any], given: bytes | Mapping[str, str]) -> Any:
         return kind.model_validate(given)
     except ValidationError as error:
         raise Unreadable(invalid(error.errors(include_url=False, include_input=False))) from None
+
+
+def _named_or_sent(picture: str) -> bytes | str:
+    return picture if names_picture(picture) else data_url(picture)
 
 
 def data_url(text: str) -> bytes:

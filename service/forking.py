@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -14,17 +15,19 @@ from orchestrator.records import Budget, Policy
 from service.asks import LARGEST, idempotency_key
 from service.branching import inherited, next_step
 from service.callers import Caller, JobId, TheSite
+from service.hooks import Hook, checked, made_secret
 from service.problems import documented
 from service.reading import trajectory
 from service.submitting import IDEMPOTENCY_HEADER, accepted, store
 from service.tally import Tallies
-from service.views import JobView, view
+from service.views import NewJob, view
 from storage.digest import digest
 from storage.jobs import IllegalState
 from storage.journal import read_entries
 from storage.submissions import Request as Requested
 from storage.submissions import Submitted, find, repeated
 from storage.tables import Priority
+from storage.webhooks import webhook_of
 
 router = APIRouter(prefix="/v1/jobs/{job_id}")
 
@@ -41,6 +44,7 @@ class Changes(BaseModel):
     )
     budget: Budget | None = Field(default=None, description="For the whole job, what is inherited included.")
     priority: Priority | None = None
+    webhook: Hook | None = Field(default=None, description="Where its news goes; else where the parent's goes.")
 
 
 class Fork(Changes):
@@ -55,7 +59,7 @@ class Fork(Changes):
 @router.post(
     "/retry",
     status_code=202,
-    response_model=JobView,
+    response_model=NewJob,
     responses=documented(400, 404, 409, 413),
     openapi_extra=IDEMPOTENCY_HEADER,
     summary="Go on after the last accepted step",
@@ -70,7 +74,7 @@ def retry_job(
 @router.post(
     "/fork",
     status_code=202,
-    response_model=JobView,
+    response_model=NewJob,
     responses=documented(400, 404, 409, 413),
     openapi_extra=IDEMPOTENCY_HEADER,
     summary="Go on from a step, differently",
@@ -92,7 +96,8 @@ def _branched(request: Request, site: Site, caller: str, job_id: str, asked: Cha
     )
     new_id = repeated(site.database, requested) or _stored(site, parent, asked, requested)
     tallies: Tallies = request.app.state.tallies
-    return accepted(view(site, tallies, find(site.database, new_id, caller)))
+    secret = made_secret(site, asked.webhook, new_id)
+    return accepted(view(site, tallies, find(site.database, new_id, caller)), secret)
 
 
 def _stored(site: Site, parent: Submitted, asked: Changes, requested: Requested) -> str:
@@ -114,6 +119,8 @@ def _stored(site: Site, parent: Submitted, asked: Changes, requested: Requested)
         )
     entries = read_entries(site.database, parent.job.id)
     prefix = inherited(task, policy, before.backends_digest, entries, step, instruction)
+    webhook = checked(site, asked.webhook) or webhook_of(site.database, parent.job.id)
+    requested = replace(requested, webhook=webhook)
     return store(site, task, policy, requested, inherited=prefix)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -17,9 +18,11 @@ from orchestrator.errors import BackendMisconfigured, BackendUnavailable, TaskRe
 from orchestrator.records import Policy, Task
 from service.asks import Ask, Unreadable, idempotency_key, read_ask
 from service.callers import Caller, TheSite
+from service.hooks import checked, made_secret
+from service.pictures import named_picture
 from service.problems import documented
 from service.tally import Tallies
-from service.views import JobView, view
+from service.views import JobView, NewJob, view
 from storage import references
 from storage.artifacts import key_of
 from storage.journal import Entry
@@ -61,7 +64,7 @@ _BODY: dict[str, Any] = {
 @router.post(
     "/v1/jobs",
     status_code=202,
-    response_model=JobView,
+    response_model=NewJob,
     openapi_extra=_BODY,
     responses=documented(400, 409, 413, 415),
     summary="Submit a job",
@@ -82,13 +85,16 @@ def _submitted(site: Site, tallies: Tallies, caller: str, key: str | None, ask: 
     requested = Requested(caller, preset, ask.choice.priority, idempotency_key=key, fingerprint=ask.fingerprint)
     job_id = repeated(site.database, requested)
     if job_id is None:
-        task, policy, png = _admitted(site, ask)
+        requested = replace(requested, webhook=checked(site, ask.hook))
+        task, policy, png = _admitted(site, caller, ask)
         job_id = store(site, task, policy, requested, png)
-    return accepted(view(site, tallies, find(site.database, job_id, caller)))
+    secret = made_secret(site, ask.hook, job_id)
+    return accepted(view(site, tallies, find(site.database, job_id, caller)), secret)
 
 
-def _admitted(site: Site, ask: Ask) -> tuple[Task, Policy, bytes]:
-    upload = normalise(ask.picture, name=ask.name)
+def _admitted(site: Site, caller: str, ask: Ask) -> tuple[Task, Policy, bytes]:
+    picture = ask.picture if isinstance(ask.picture, bytes) else named_picture(site, caller, ask.picture)
+    upload = normalise(picture, name=ask.name)
     try:
         task, policy = admitted(site.composition, ask.choice.wanted(), ask.prompt, upload)
     except (
@@ -128,6 +134,7 @@ def wake(site: Site, job_id: str) -> None:
         site.messages.advance(job_id)
 
 
-def accepted(job: JobView) -> Response:
-    """202: the job, and where it is."""
-    return JSONResponse(job.model_dump(mode="json"), 202, headers={"Location": job.links["self"]})
+def accepted(job: JobView, webhook_secret: str | None = None) -> Response:
+    """202: the job, where it is, and the secret that was made for its webhook."""
+    secret = {} if webhook_secret is None else {"webhook_secret": webhook_secret}
+    return JSONResponse({**job.model_dump(mode="json"), **secret}, 202, headers={"Location": job.links["self"]})

@@ -35,6 +35,7 @@ class Tally:
     video: ArtifactKey | None = None
     video_seconds: float | None = None
     video_size: tuple[int, int] | None = None  # width and height
+    has_webhook: bool | None = None  # None: nobody looked yet
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, entry: Entry) -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from cliploop.estimate import Range, estimate
 from cliploop.site import Site
 from orchestrator.records import Policy, Spend
+from service.hooks import HookView, hook_view
 from service.tally import Tallies, Tally, where
 from storage.jobs import State
 from storage.submissions import Submitted, ahead_of
@@ -70,7 +71,16 @@ class JobView(BaseModel):
     progress: Progress
     spend: Spend
     estimate: Cost | None = None
+    webhook: HookView | None = Field(default=None, description="How telling its webhook stands, if it has one.")
     links: dict[str, str]
+
+
+class NewJob(JobView):
+    """A job that was just submitted."""
+
+    webhook_secret: str | None = Field(
+        default=None, description="What signs the webhook's messages, where none was given. It is told only here."
+    )
 
 
 class JobList(BaseModel):
@@ -107,6 +117,7 @@ def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
         progress=_progress(tallies, stored.id, state.state, tally, said.get("max_steps")),
         spend=tally.spend,
         estimate=_cost(said, tally, state.state),
+        webhook=hook_view(site, tally, stored.id),
         links=links(stored.id),
     )
 

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.records import ArtifactKey
 from storage.artifacts import is_key
-from storage.tables import ArtifactRow, ReferenceRow
+from storage.tables import ArtifactRow, ReferenceRow, UploadRow
 
 
 def keys_in(value: Any) -> Iterator[ArtifactKey]:
@@ -59,6 +59,24 @@ def holds(connection: Connection, job_id: str, artifact: ArtifactKey) -> bool:
     """Whether the job holds that artifact."""
     held = ReferenceRow.job_id == job_id, ReferenceRow.artifact == artifact
     return connection.execute(select(ReferenceRow.artifact).where(*held)).first() is not None
+
+
+def hold_upload(connection: Connection, owner: str, artifact: ArtifactKey, now: float) -> None:
+    """The owner holds an artifact that was uploaded before its job; once more renews it."""
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    artifacts = insert(ArtifactRow).values(key=artifact, unreferenced_since=None)
+    connection.execute(
+        artifacts.on_conflict_do_update(index_elements=[ArtifactRow.key], set_={"unreferenced_since": None})
+    )
+    uploads = insert(UploadRow).values(owner=owner, artifact=artifact, created_at=now)
+    known = [UploadRow.owner, UploadRow.artifact]
+    connection.execute(uploads.on_conflict_do_update(index_elements=known, set_={"created_at": now}))
+
+
+def is_upload(connection: Connection, owner: str, artifact: ArtifactKey) -> bool:
+    """Whether the owner has uploaded that artifact, and still holds it."""
+    ours = UploadRow.owner == owner, UploadRow.artifact == artifact
+    return connection.execute(select(UploadRow.artifact).where(*ours)).first() is not None
 
 
 def let_go(connection: Connection, job_id: str, now: float) -> None:
