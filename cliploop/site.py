@@ -5,6 +5,7 @@ The service and the workers are given one of these; a test makes one in a folder
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,19 @@ class Addresses:
         said = {"CLIPLOOP_DATA": str(self.data.absolute()), "CLIPLOOP_REDIS_URL": self.broker}
         return said if self.database is None else {**said, "CLIPLOOP_DATABASE_URL": self.database}
 
+    def opened_database(self) -> SqlDatabase:
+        """The database, made if there is none. Raises BackendMisconfigured, BackendUnavailable, JobWaiting."""
+        return PostgresDatabase(self.database) if self.database else Database(self._file, service=True)
+
+    @property
+    def has_database(self) -> bool:
+        """Whether there is one already, as far as that can be seen without making it."""
+        return bool(self.database) or self._file.exists()
+
+    @property
+    def _file(self) -> Path:
+        return self.data.absolute() / "cliploop.sqlite"
+
     @classmethod
     def of(cls, environ: Mapping[str, str], *, broker: str = "") -> Addresses:
         """As the environment says; `broker` is the embedded one's, where none is named."""
@@ -62,11 +76,7 @@ class Site:
     def opened(cls, addresses: Addresses, composition: Composition) -> Site:
         """Connect. Raises BackendMisconfigured, BackendUnavailable, JobWaiting(disk)."""
         data = addresses.data.absolute()
-        database: SqlDatabase = (
-            PostgresDatabase(addresses.database)
-            if addresses.database
-            else Database(data / "cliploop.sqlite", service=True)
-        )
+        database = addresses.opened_database()
         try:
             artifacts = LocalArtifacts(data / "artifacts")
             messages = Messages(addresses.broker)
@@ -105,6 +115,14 @@ class Site:
 def asked_of(stored: StoredJob) -> tuple[Task, Policy]:
     """The records of a stored job. Raises pydantic.ValidationError for those of a version that had others."""
     return Task.model_validate(stored.task), Policy.model_validate(stored.policy)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or the name `localhost`, is this machine and nothing else."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def process_name(role: str) -> str:

@@ -8,7 +8,6 @@ must not come from another origin. From the first key on every request needs one
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -18,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from cliploop.site import Site
+from cliploop.site import Site, is_loopback
 from orchestrator.errors import CliploopError
 from service.problems import of_error, problem
 from storage import keys
@@ -160,14 +159,6 @@ class Access:
             return await self._known.find(secret) is None
         except CliploopError:  # the database is away, which says nothing of the key
             return False
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address, or the name `localhost`, is this machine and nothing else."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _kinds(message: Message) -> list[tuple[bytes, bytes]]:

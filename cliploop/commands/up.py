@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import os
 import signal
@@ -20,10 +19,11 @@ from typing import Any
 from cliploop.commands.boundary import guarded
 from cliploop.commands.worker import PARENT, end_with_parent, log_to_stderr, opened_site
 from cliploop.compose import Composition
-from cliploop.site import Addresses, Site, process_name
+from cliploop.site import Addresses, Site, is_loopback, process_name
 from cliploop.terminal import Terminal, one_line
 from orchestrator.errors import BackendMisconfigured, CliploopError
 from storage.broker import EmbeddedBroker, running_broker
+from storage.keys import any_valid
 from storage.reaper import reaping
 from workers.supervisor import Child, stop
 
@@ -63,7 +63,7 @@ def _up(place: Place, terminal: Terminal) -> int:
     if place.data is not None:
         addresses = replace(addresses, data=place.data)
     with contextlib.ExitStack() as running:
-        listening = running.enter_context(_listening(place))
+        listening = running.enter_context(_listening(place, addresses))
         asked = running.enter_context(_asked_to_end())
         broker: EmbeddedBroker | None = None
         if not addresses.broker:
@@ -143,7 +143,7 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
     environ = dict(os.environ) if place.data is None else {**os.environ, "CLIPLOOP_DATA": str(place.data)}
     with contextlib.ExitStack() as running:
         if descriptor is None:
-            listening = running.enter_context(_listening(place))
+            listening = running.enter_context(_listening(place, Addresses.of(environ)))
         else:
             listening = running.enter_context(socket.socket(fileno=descriptor))
         site = running.enter_context(opened_site(place.config, environ))
@@ -151,18 +151,17 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
             data = one_line(environ.get("CLIPLOOP_DATA") or str(Addresses.of(environ).data))
             terminal.say(f"Cliploop listens on http://{_named(listening)}, its data is in {data}", whole=True)
         with _asked_to_end():  # so that a signal which the server has obeyed is not raised again
-            config = uvicorn.Config(
-                create_app(site), log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS
-            )
+            app = create_app(site, keys_required=not is_loopback(listening.getsockname()[0]))
+            config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS)
             with reaping(site.database, site.messages, process_name("api")):
                 uvicorn.Server(config).run(sockets=[listening])
     return 0
 
 
 @contextlib.contextmanager
-def _listening(place: Place) -> Generator[socket.socket]:
+def _listening(place: Place, addresses: Addresses) -> Generator[socket.socket]:
     """A socket that listens from now on: nobody else can take the port. Raises BackendMisconfigured."""
-    _refuse_open_doors(place)
+    refuse_open_doors(place.host, addresses)
     if not 0 <= place.port <= MAX_PORT:
         raise BackendMisconfigured(f"--port must be between 0 and {MAX_PORT} (got {place.port})")
     try:
@@ -184,15 +183,21 @@ def _named(listening: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _refuse_open_doors(place: Place) -> None:
-    """API keys are not checked yet, so the API is for this machine only. Raises BackendMisconfigured."""
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(place.host).is_loopback:
-            return
-    if place.host != "localhost":
-        raise BackendMisconfigured(
-            f"{place.host} can be reached from elsewhere, and this version checks no API key: listen on 127.0.0.1"
-        )
+def refuse_open_doors(host: str, addresses: Addresses) -> None:
+    """Only this machine is served without API keys. Raises BackendMisconfigured for another host and no key."""
+    if is_loopback(host) or _has_key(addresses):
+        return
+    raise BackendMisconfigured(
+        f"{host} can be reached from elsewhere, and there is no API key: make one with `cliploop keys create"
+        " NAME`, or listen on 127.0.0.1"
+    )
+
+
+def _has_key(addresses: Addresses) -> bool:
+    if not addresses.has_database:
+        return False
+    with addresses.opened_database() as database:
+        return any_valid(database)
 
 
 @contextlib.contextmanager

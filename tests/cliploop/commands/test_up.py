@@ -13,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from cliploop.commands.up import refuse_open_doors
+from cliploop.site import Addresses
+from orchestrator.errors import BackendMisconfigured
+from storage.keys import create, revoke
 from tests.cliploop.commandline import Said, child_environment
 from tests.storage.jobs_for_tests import ROOT
 
@@ -144,8 +148,30 @@ def test_a_port_in_use_is_one_line(tmp_path: Path, command: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_keys_it_listens_on_this_machine_only(tmp_path: Path) -> None:
-    assert "API key" in refused("up", "--host", "0.0.0.0", "--port", "0", cwd=tmp_path)
+@pytest.mark.parametrize("command", ["up", "serve"])
+def test_without_keys_it_listens_on_this_machine_only(tmp_path: Path, command: str) -> None:
+    line = refused(command, "--host", "0.0.0.0", "--port", "0", cwd=tmp_path, CLIPLOOP_REDIS_URL="unix:///none")
+    assert "cliploop keys create" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "example.org", "", "localhost.example.org"])
+def test_another_host_takes_a_key_that_works(tmp_path: Path, host: str) -> None:
+    addresses = Addresses(tmp_path, "")
+    with pytest.raises(BackendMisconfigured, match="cliploop keys create"):
+        refuse_open_doors(host, addresses)
+    with addresses.opened_database() as database:
+        key, _ = create(database, "lab")
+        refuse_open_doors(host, addresses)
+        revoke(database, key.id)
+    with pytest.raises(BackendMisconfigured):
+        refuse_open_doors(host, addresses)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_loopback_takes_no_key(tmp_path: Path, host: str) -> None:
+    refuse_open_doors(host, Addresses(tmp_path, ""))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
