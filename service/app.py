@@ -10,6 +10,7 @@ from fastapi import FastAPI
 import cliploop
 from cliploop.site import Site
 from service import (
+    artifacts,
     events,
     files,
     forking,
@@ -19,6 +20,7 @@ from service import (
     openai_errors,
     openai_videos,
     problems,
+    reviewing,
     submitting,
 )
 from service.access import Access, KnownKeys
@@ -55,7 +57,8 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
     known = KnownKeys(site.database, required=keys_required)
     app.add_middleware(Access, site=site, known=known)  # the last one added is asked first
     openai_errors.install(app)  # outermost, so that it says every refusal in its form
-    for routes in (submitting, jobs, forking, events, files, offers, openai_videos, health):
+    native = (submitting, artifacts, jobs, forking, reviewing, events, files, offers)
+    for routes in (*native, openai_videos, health):
         app.include_router(routes.router)
     app.openapi = lambda: document(app)
     return app
