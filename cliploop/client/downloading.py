@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
@@ -23,58 +23,90 @@ _TAG = re.compile(r'"([A-Za-z0-9]{1,64})"')
 _SPAN = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
 
 
-@dataclass
 class _Part:
-    """What is there of a file so far: `.video.mp4.<tag>.part` beside it, the tag that of the content."""
+    """What is there of a file so far: `.video.mp4.<tag>.part` beside it, the tag that of the content.
 
-    target: Path
-    tag: str = ""
-    path: Path | None = None
+    It is locked while it is written. Where somebody else writes it, or the content has no tag, it is a file of
+    this download alone, which is dropped at its end.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.tag = ""
+        self._path: Path | None = None
+        self._file: BinaryIO | None = None
+        self._kept = False
 
     @property
     def size(self) -> int:
-        try:
-            return self.path.stat().st_size if self.path is not None else 0
-        except OSError:
-            return 0
+        """Bytes so far."""
+        return os.fstat(self._file.fileno()).st_size if self._file is not None else 0
 
     def find(self) -> None:
-        """One from before, if there is one whose content can be named."""
+        """One from before, if there is one."""
         known = re.compile(re.escape(f".{self.target.name}.") + r"([A-Za-z0-9]{1,64})\.part")
         with contextlib.suppress(OSError):
             for path in sorted(self.target.parent.iterdir()):
-                if (found := known.fullmatch(path.name)) is not None:
-                    self.path, self.tag = path, found[1]
+                if (found := known.fullmatch(path.name)) is not None and self._take(path):
+                    self.tag = found[1]
+                    return
 
     def begin(self, tag: str) -> None:
-        """Of this content; what was there of another is dropped. Without a tag nothing can be gone on with."""
-        self.drop()
-        self.tag = tag
-        if tag:
-            self.path = self.target.with_name(f".{self.target.name}.{tag}.part")
-            self.path.write_bytes(b"")
-        else:
-            number, name = tempfile.mkstemp(
-                prefix=f".{self.target.name}.", suffix=".fresh-part", dir=self.target.parent
-            )
-            os.close(number)
-            self.path = Path(name)
+        """Of this content; what was there of another is dropped."""
+        if self.tag != tag or not tag:
+            self.drop()
+            if not tag or not self._take(self.target.with_name(f".{self.target.name}.{tag}.part")):
+                own = self.target.with_name(f".{self.target.name}.{secrets.token_hex(8)}.own-part")
+                self._path, self._file, self._kept = own, own.open("xb"), False
+            self.tag = tag
+        assert self._file is not None
+        self._file.truncate(0)
 
-    def drop(self) -> None:
-        """Forget it."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
-        self.path, self.tag = None, ""
+    def write(self, data: bytes) -> None:
+        """At its end."""
+        assert self._file is not None
+        self._file.write(data)
 
-    def opened(self) -> BinaryIO:
-        """To write on at its end."""
-        assert self.path is not None
-        return self.path.open("ab")
+    def flush(self) -> None:
+        """To the disk."""
+        assert self._file is not None
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
     def finish(self) -> None:
         """It is whole: it takes the place of the target."""
-        assert self.path is not None
-        self.path.replace(self.target)
+        assert self._path is not None
+        self._path.replace(self.target)
+        self._path = None
+        self.close()
+
+    def drop(self) -> None:
+        """Forget it."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+        self._path, self.tag = None, ""
+        self.close()
+
+    def close(self) -> None:
+        """Leave it to be gone on with; drop what only this download knows."""
+        path, file, self._path, self._file = self._path, self._file, None, None
+        if path is not None and not self._kept:
+            path.unlink(missing_ok=True)
+        if file is not None:
+            file.close()
+
+    def _take(self, path: Path) -> bool:
+        """Have it for this download alone, if nobody else has it."""
+        file = path.open("ab")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.stat().st_ino == os.fstat(file.fileno()).st_ino:  # else somebody finished it meanwhile
+                self._path, self._file, self._kept = path, file, True
+                return True
+        except OSError:
+            pass
+        file.close()
+        return False
 
 
 def download(
@@ -114,8 +146,7 @@ def download(
             yield Close()
             yield Pause(tries.pause(error))
     finally:
-        if not part.tag:
-            part.drop()
+        part.close()
     return Downloaded(path=path, num_bytes=path.stat().st_size, resumed_at=resumed)
 
 
@@ -166,14 +197,16 @@ def _fetched(
 def _written(head: Head, part: _Part, tries: Tries, on_bytes: OnBytes | None) -> Flow[None]:
     length = head.headers.get("content-length", "")
     whole = part.size + int(length) if length.isdigit() else None
-    with part.opened() as file:
+    so_far = part.size
+    try:
         while (data := (yield from chunk())) is not None:
             tries.heard()
-            file.write(data)
+            part.write(data)
+            so_far += len(data)
             if on_bytes is not None:
-                on_bytes(file.tell(), whole)
-        file.flush()
-        os.fsync(file.fileno())
-    if whole is not None and part.size != whole:
-        raise Lost(f"{part.size} of {whole} bytes came", sent=True)
+                on_bytes(so_far, whole)
+    finally:
+        part.flush()
+    if whole is not None and so_far != whole:
+        raise Lost(f"{so_far} of {whole} bytes came", sent=True)
     part.finish()
