@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from cliploop.choosing import Wanted
@@ -19,11 +19,11 @@ from worlds.sampling import sample
 
 
 @contextlib.contextmanager
-def a_site(folder: Path) -> Generator[Site]:
-    """A new one; everything of it ends with the block."""
+def a_site(folder: Path, environ: Mapping[str, str] | None = None) -> Generator[Site]:
+    """A new one, as the environment and the folder's cliploop.toml say; everything of it ends with the block."""
     with embedded(folder / "broker") as broker:
         addresses = Addresses(data=folder / "data", broker=broker)
-        with Site.opened(addresses, Composition.read(None, {}, folder)) as site:
+        with Site.opened(addresses, Composition.read(None, environ or {}, folder)) as site:
             yield site
 
 
