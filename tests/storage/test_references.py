@@ -77,9 +77,9 @@ def test_what_is_held_again_before_it_is_swept_stays(opened: OpenDatabase) -> No
     with database.write() as connection:
         references.hold(connection, "two", [CLIP])
     with database.write() as connection:
-        assert not references.forget(connection, CLIP)
-        assert references.forget(connection, LAST)
-        assert not references.forget(connection, LAST)
+        references.condemn(connection, [CLIP, LAST], before=2.0)
+        assert references.forget(connection, [CLIP, LAST]) == [LAST]
+        assert references.forget(connection, [CLIP, LAST]) == []
     assert free(database) == []
 
 
