@@ -11,6 +11,7 @@ import typer
 
 from cliploop.app_jobs import jobs_app
 from cliploop.app_looking import looking_app
+from cliploop.app_operating import operating_app
 from cliploop.options import (
     BACKENDS,
     LOOP,
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 worker_app = typer.Typer(help="A process that works on jobs: reason plans and verifies, render makes clips.")
 app.add_typer(worker_app, name="worker", rich_help_panel=SERVE)
+app.add_typer(operating_app)
 app.add_typer(jobs_app)
 app.add_typer(looking_app)
 

@@ -1,0 +1,71 @@
+"""The command line's part for who runs a service: its API keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cliploop.options import SERVE, Data, Json, flag, opened
+
+operating_app = typer.Typer()
+keys_app = typer.Typer(help="Who may use the API: make a key, revoke one, list them.")
+operating_app.add_typer(keys_app, name="keys", rich_help_panel=SERVE)
+
+CREATE_HELP = """
+Make an API key. Its secret is printed once, alone on stdout, and stored nowhere.
+
+From the first key on the API answers only requests with a key, and each key sees only its own jobs.
+
+\b
+[bold]Examples[/bold]
+  cliploop keys create lab --requests-per-minute 120 --concurrent-jobs 8
+  CLIPLOOP_API_KEY=$(cliploop keys create me --adopt) cliploop list
+"""
+
+
+@keys_app.command("create", help=CREATE_HELP)
+def keys_create(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who uses it, for the list.")],
+    requests_per_minute: Annotated[
+        int | None,
+        typer.Option(
+            "--requests-per-minute",
+            metavar="N",
+            help="How often it may ask. [dim]\\[default: of \\[service] in cliploop.toml][/dim]",
+        ),
+    ] = None,
+    concurrent_jobs: Annotated[
+        int | None,
+        typer.Option("--concurrent-jobs", metavar="N", help="Jobs at a time. [dim]\\[default: likewise][/dim]"),
+    ] = None,
+    adopt: Annotated[
+        bool, flag("--adopt", help="Jobs that were submitted without a key become its own.")
+    ] = False,
+    data: Data = None,
+    json: Json = False,
+) -> int:
+    with opened(json) as terminal:
+        from cliploop.commands.keys import Wish, create_command
+
+        return create_command(Wish(name, requests_per_minute, concurrent_jobs, adopt), data, terminal)
+
+
+@keys_app.command("revoke", help="Have a key work no more; its jobs go on.")
+def keys_revoke(
+    key: Annotated[str, typer.Argument(metavar="ID", help="As cliploop keys list names it.")],
+    data: Data = None,
+    json: Json = False,
+) -> int:
+    with opened(json) as terminal:
+        from cliploop.commands.keys import revoke_command
+
+        return revoke_command(key, data, terminal)
+
+
+@keys_app.command("list", help="Name the keys, never their secrets.")
+def keys_list(data: Data = None, json: Json = False) -> int:
+    with opened(json) as terminal:
+        from cliploop.commands.keys import list_command
+
+        return list_command(data, terminal)
