@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,9 @@ from orchestrator.errors import TaskRejected
 from orchestrator.records import Policy, Size
 from service.asks import MAX_FORM_FIELDS, Choice, data_url, validated
 from service.openai_errors import Wrong
+from service.pictures import names_picture
 from service.problems import Refused
+from storage.artifacts import is_key
 from storage.digest import digest
 
 DEFAULT_MODEL = "default"
@@ -34,8 +37,15 @@ class ImageReference(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    image_url: str | None = Field(default=None, description="A data URL: data:image/png;base64,…")
-    file_id: str | None = Field(default=None, max_length=200)
+    image_url: str | None = Field(
+        default=None,
+        description="A data URL (data:image/png;base64,…), or, where this server fetches them, a public address.",
+    )
+    file_id: str | None = Field(
+        default=None,
+        max_length=200,
+        description="The id of an artifact that was uploaded with POST /v1/artifacts.",
+    )
 
 
 class VideoRequest(Choice):
@@ -44,8 +54,8 @@ class VideoRequest(Choice):
     prompt: str = Field(description="What should happen in the picture.", max_length=1_000_000)
     input_reference: ImageReference | str | None = Field(
         default=None,
-        description="The first picture, with which the video begins: a file in a form, a data URL, or an object"
-        " with image_url.",
+        description="The first picture, with which the video begins: a file in a form, an object that names it,"
+        " or what that object's fields hold.",
     )
     model: str = Field(
         default=DEFAULT_MODEL,
@@ -115,10 +125,13 @@ class VideoRequest(Choice):
 
 @dataclass(frozen=True)
 class VideoAsk:
-    """A request that was read. `name` is the client's own name of the picture, for messages only."""
+    """A request that was read. A picture as text names one that is elsewhere, see `service.pictures`.
+
+    `name` is the client's own name of the picture, for messages only.
+    """
 
     said: VideoRequest
-    picture: bytes
+    picture: bytes | str
     name: str = ""
 
     @property
@@ -130,7 +143,8 @@ class VideoAsk:
     def fingerprint(self) -> str:
         """Equal for equal requests, in whatever form they came."""
         said = self.said.model_dump(mode="json", exclude={"input_reference"})
-        return digest({**said, "api": "openai", "picture": hashlib.sha256(self.picture).hexdigest()})
+        picture = self.picture if isinstance(self.picture, str) else hashlib.sha256(self.picture).hexdigest()
+        return digest({**said, "api": "openai", "picture": picture})
 
 
 def within(policy: Policy, seconds: float | None) -> Policy:
@@ -187,23 +201,37 @@ def _fields(items: Sequence[tuple[str, UploadFile | str]]) -> dict[str, Any]:
     return values
 
 
-def _referenced(reference: ImageReference | str | None) -> bytes:
-    """The picture that is named. Raises Wrong."""
-    address = reference.image_url if isinstance(reference, ImageReference) else reference
-    if isinstance(reference, ImageReference) and (address is None) == (reference.file_id is None):
-        raise Wrong("invalid_value", "input_reference: give image_url, or send the file", "input_reference")
-    if address is None and reference is not None:
-        what = "input_reference: files are not looked up by id here: send the file, or image_url with a data URL"
-        raise Wrong("invalid_value", what, "input_reference")
-    if not address:
+def _referenced(reference: ImageReference | str | None) -> bytes | str:
+    """The picture, or its name where it is elsewhere. Raises Wrong."""
+    named = reference
+    if isinstance(reference, ImageReference):
+        if (reference.image_url is None) == (reference.file_id is None):
+            what = "input_reference: give one of image_url and file_id, or send the file"
+            raise Wrong("invalid_value", what, "input_reference")
+        if reference.file_id is not None and not is_key(reference.file_id):
+            what = "input_reference: file_id must be the id of an artifact, from POST /v1/artifacts"
+            raise Wrong("invalid_value", what, "input_reference")
+        named = reference.image_url or reference.file_id
+    if not named:
         raise Wrong(
             "missing_required_parameter",
             "input_reference: the video begins with a picture: send one as a file, or as image_url with a data"
             " URL (POST /v1/worlds/{name}/sample gives one to try with)",
             "input_reference",
         )
+    if names_picture(str(named)):
+        return str(named)
+    with pictures_named():
+        return data_url(str(named))
+
+
+@contextlib.contextmanager
+def pictures_named() -> Generator[None]:
+    """Refusals of a picture, with the name that the field has here."""
     try:
-        return data_url(address)
+        yield
     except TaskRejected as error:
+        if not error.reason.startswith("picture_"):
+            raise
         what = str(error).replace("picture:", "input_reference:", 1)
         raise Wrong(error.reason, what, "input_reference") from error

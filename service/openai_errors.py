@@ -24,7 +24,7 @@ _PARAMS = {"empty_prompt": "prompt", "prompt_too_long": "prompt", "not_text": "p
 _OF_THE_PICTURE = frozenset(
     {
         *("empty", "not_a_picture", "too_many_pixels", "too_small", "extreme_aspect", "truncated", "unsupported"),
-        *("picture_form", "picture_address", "unreadable"),
+        "unreadable",
     }
 )
 _WORTH_A_RETRY = frozenset({"still_stopping"})  # of the conflicts

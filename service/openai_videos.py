@@ -21,10 +21,11 @@ from service.callers import Caller, TheSite, job_id_of
 from service.files import video_of
 from service.jobs import MAX_PAGE, delete_job
 from service.making import Made
-from service.openai_asks import VideoAsk, read_video_ask, within
+from service.openai_asks import VideoAsk, pictures_named, read_video_ask, within
 from service.openai_errors import PREFIX, Wrong, documented
 from service.openai_pictures import spritesheet, thumbnail
 from service.openai_views import DeletedVideo, VideoList, VideoView, video_view
+from service.pictures import named_picture
 from service.ranges import file_response
 from service.submitting import IDEMPOTENCY_HEADER, store
 from service.tally import Tallies
@@ -133,7 +134,7 @@ def _created(
     job_id = repeated(site.database, requested)
     if job_id is None:
         limit_seconds = ask.said.limit_seconds
-        upload = normalise(ask.picture, name=ask.name)
+        upload = normalise(_picture(site, caller, ask), name=ask.name)
         ask.said.refuse_size(upload.size)
         try:
             task, policy = admitted(site.composition, choice.wanted(), ask.said.prompt, upload)
@@ -141,6 +142,13 @@ def _created(
             raise TaskRejected(str(error), reason="misconfigured") from error
         job_id = store(site, task, _playable(task, within(policy, limit_seconds)), requested, upload.png)
     return _shown(request, site, find(site.database, job_id, caller))
+
+
+def _picture(site: Site, caller: str, ask: VideoAsk) -> bytes:
+    if isinstance(ask.picture, bytes):
+        return ask.picture
+    with pictures_named():
+        return named_picture(site, caller, ask.picture)
 
 
 def _playable(task: Task, policy: Policy) -> Policy:

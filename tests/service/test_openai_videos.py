@@ -1,0 +1,494 @@
+"""OpenAI's official client runs unchanged: create, follow, list, download, delete; and reads refusals."""
+
+# pyright: reportDeprecated=false
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from PIL import Image
+
+from cliploop.site import Site
+from media.probe import probe
+from service.app import create_app
+from storage.keys import create as create_key
+from storage.leases import hand_back, take
+from storage.submissions import cancel, listed
+from tests.service.asking import PERFECT, as_data_url, maze, submission, work
+from tests.service.openai_clients import async_client, breaking_once, farewell_unheard, sync_client, working
+from tests.service.serving import client_of, served
+from tests.workers.sites import a_site
+
+PNG, PROMPT = maze()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with a_site(tmp_path_factory.mktemp("openai")) as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[str]:
+    with served(create_app(site)) as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def _farewell() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    with farewell_unheard():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _tidy(site: Site) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """What a test left queued is not worked on in the next."""
+    yield
+    for job in listed(site.database, None, states=("queued",), limit=100):
+        cancel(site.database, job.job.id, None)
+
+
+@pytest.fixture
+def client(address: str) -> Iterator[openai.OpenAI]:
+    with sync_client(address) as client:
+        yield client
+
+
+@pytest.fixture
+def plain(address: str) -> Iterator[httpx.Client]:
+    with client_of(address) as client:
+        yield client
+
+
+def created(client: openai.OpenAI, **more: Any) -> Any:
+    said: dict[str, Any] = {
+        "prompt": PROMPT,
+        "input_reference": ("../maze.png", PNG, "image/png"),
+        "model": PERFECT,
+        **more,
+    }
+    return client.videos.create(**said)
+
+
+@pytest.fixture(scope="module")
+def done(site: Site, address: str) -> str:
+    """A video that is completed."""
+    with farewell_unheard(), sync_client(address) as client:
+        video_id = created(client, extra_body={"max_steps": 6, "seed": 3}).id
+    work(site)
+    return video_id
+
+
+def refused(client: openai.OpenAI, **more: Any) -> openai.APIStatusError:
+    with pytest.raises(openai.APIStatusError) as caught:
+        created(client, **more)
+    return caught.value
+
+
+def test_the_official_client_goes_the_whole_way_unchanged(site: Site, client: openai.OpenAI) -> None:
+    with working(site):
+        video = client.videos.create_and_poll(
+            prompt=PROMPT, input_reference=("maze.png", PNG, "image/png"), model=PERFECT, seconds="12"
+        )
+    assert (video.status, video.progress, video.model, video.object) == ("completed", 100, PERFECT, "video")
+    assert video.error is None
+    assert video.completed_at is not None
+    assert video.created_at <= video.completed_at
+    assert 0 < float(video.seconds) <= 12.2
+    assert video.size == "128x128"
+    assert client.videos.retrieve(video.id) == video
+    assert video.id in [each.id for each in client.videos.list(limit=100)]
+    content = client.videos.download_content(video.id)
+    assert content.response.headers["content-type"] == "video/mp4"
+    found = probe(content.read())
+    assert f"{found.size.width}x{found.size.height}" == video.size
+    assert float(found.seconds) == pytest.approx(float(video.seconds), abs=0.1)
+    gone = client.videos.delete(video.id)
+    assert (gone.id, gone.deleted, gone.object) == (video.id, True, "video.deleted")
+    with pytest.raises(openai.NotFoundError):
+        client.videos.retrieve(video.id)
+    with pytest.raises(openai.NotFoundError):
+        client.videos.download_content(video.id)
+
+
+def test_the_asynchronous_client_does_too_and_a_data_url_is_a_picture(site: Site, address: str) -> None:
+    async def whole_way() -> None:
+        async with async_client(address) as client:
+            picture = {"image_url": as_data_url(PNG)}  # as a part of a form: input_reference[image_url]
+            video = await client.videos.create(
+                prompt=PROMPT, model=PERFECT, extra_body={"input_reference": picture, "max_steps": 1}
+            )
+            video = await client.videos.poll(video.id)
+            assert video.status == "completed"
+            content = await client.videos.download_content(video.id, variant="thumbnail")
+            assert content.read()
+            await client.videos.delete(video.id)
+
+    with working(site):
+        asyncio.run(whole_way())
+
+
+def test_thumbnail_and_spritesheet_show_the_video(client: openai.OpenAI, done: str) -> None:
+    thumbnail = client.videos.download_content(done, variant="thumbnail")
+    assert thumbnail.response.headers["content-type"] == "image/webp"
+    picture = Image.open(io.BytesIO(thumbnail.read()))
+    assert (picture.format, picture.size) == ("WEBP", (128, 128))
+    sheet = client.videos.download_content(done, variant="spritesheet")
+    assert sheet.response.headers["content-type"] == "image/jpeg"
+    sprites = Image.open(io.BytesIO(sheet.read())).convert("L")
+    assert sprites.size == (5 * 128, 2 * 128)
+    first, last = sprites.crop((0, 0, 128, 128)), sprites.crop((512, 128, 640, 256))
+    assert _changed(first, last) > 20 > 4 * _changed(last, picture.convert("L"))
+    again = client.videos.download_content(done, variant="spritesheet")
+    assert again.response.headers["etag"] == sheet.response.headers["etag"]
+
+
+def _changed(one: Image.Image, other: Image.Image) -> int:
+    """How many pixels differ by more than what compression does."""
+    return sum(abs(a - b) > 60 for a, b in zip(one.tobytes(), other.tobytes(), strict=True))
+
+
+def test_the_video_comes_in_ranges(plain: httpx.Client, done: str) -> None:
+    path = f"/v1/videos/{done}/content"
+    whole = plain.get(path).content
+    assert plain.get(path, headers={"Range": "bytes=0-99"}).content == whole[:100]
+    beyond = plain.get(path, headers={"Range": "bytes=999999999-"})
+    assert beyond.status_code == 416
+    assert beyond.headers["content-range"] == f"bytes */{len(whole)}"
+    assert beyond.json()["error"]["code"] == "range"
+    head = plain.head(path)
+    assert (head.headers["content-length"], head.content) == (str(len(whole)), b"")
+
+
+def test_progress_never_goes_back_and_is_100_only_when_the_video_is_there(
+    site: Site, client: openai.OpenAI
+) -> None:
+    video = created(client, model="simulated", extra_body={"max_steps": 3, "seed": 5})
+    seen = [video.progress]
+    while work(site, messages=1):
+        video = client.videos.retrieve(video.id)
+        seen.append(video.progress)
+        assert (video.progress == 100) == (video.status == "completed"), video
+    assert video.status == "completed"
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 3
+
+
+def test_the_wait_between_two_looks_is_said_until_the_end(
+    site: Site, client: openai.OpenAI, plain: httpx.Client, done: str
+) -> None:
+    video = created(client)
+    assert int(plain.get(f"/v1/videos/{video.id}").headers["openai-poll-after-ms"]) > 0
+    assert "openai-poll-after-ms" not in plain.get(f"/v1/videos/{done}").headers
+    cancel(site.database, video.id, None)
+
+
+def test_lists_are_paged_either_way_and_hold_jobs_of_the_native_api(
+    site: Site, client: openai.OpenAI, plain: httpx.Client
+) -> None:
+    native = plain.post("/v1/jobs", json=submission(max_steps=2)).json()["id"]
+    created(client)
+    stored = [job.job.id for job in listed(site.database, "", limit=100)]
+    assert [video.id for video in client.videos.list(limit=1)] == stored
+    assert [video.id for video in client.videos.list(limit=2, order="asc")] == stored[::-1]
+    page = client.videos.list(limit=1, after=stored[1])
+    assert [video.id for video in page.data] == [stored[2]]
+    shown = client.videos.retrieve(native)
+    assert (shown.model, shown.status, shown.seconds) == ("default", "queued", "9")
+    with pytest.raises(openai.NotFoundError):
+        client.videos.list(after="job-nobody")
+    for video_id in stored[:2]:
+        client.videos.delete(video_id)
+
+
+def test_seconds_limit_the_answer(site: Site, client: openai.OpenAI) -> None:
+    shorter = created(client, seconds="1")
+    assert shorter.seconds == "1"
+    work(site)
+    video = client.videos.retrieve(shorter.id)
+    assert video.status == "completed"
+    assert 0.9 <= float(video.seconds) <= 1.2
+    for wrong in ("0", "-4", "many", "nan", "1e3", "99999", ""):
+        error = refused(client, seconds=wrong)
+        assert (error.status_code, error.param) == (400, "seconds"), wrong
+
+
+def test_a_budget_that_is_used_up_gives_the_best_video_and_says_so(site: Site, client: openai.OpenAI) -> None:
+    video_id = created(client, extra_body={"budget": {"video_seconds": 7}, "max_steps": 6}).id
+    work(site)
+    video = client.videos.retrieve(video_id)
+    assert (video.status, video.progress) == ("completed", 100)
+    assert (video.model_extra or {})["cliploop"]["outcome"] == "exhausted"
+    assert client.videos.download_content(video_id).read()
+
+
+def test_size_is_the_pictures_own(site: Site, client: openai.OpenAI) -> None:
+    for right in ("128x128", "auto"):
+        assert created(client, size=right).size == "128x128"
+    error = refused(client, size="1280x720")
+    assert (error.status_code, error.param, error.code) == (400, "size", "size_mismatch")
+    assert "size='128x128'" in error.message
+    assert refused(client, size="big").param == "size"
+
+
+def test_a_model_is_a_preset_a_generator_or_the_default(client: openai.OpenAI) -> None:
+    assert created(client, model="default").model == "default"
+    error = refused(client, model="sora-2")
+    assert isinstance(error, openai.NotFoundError)
+    assert (error.param, error.code) == ("model", "model_not_found")
+    assert "simulated-perfect" in error.message
+    both = refused(client, extra_body={"generator": "simulated"})
+    assert (both.status_code, both.param) == (400, "generator")
+
+
+@pytest.mark.parametrize(
+    ("more", "param", "says"),
+    [
+        ({"input_reference": openai.omit}, "input_reference", "picture"),
+        ({"input_reference": b"not a picture"}, "input_reference", "not a picture"),
+        ({"prompt": " "}, "prompt", "prompt"),
+        ({"prompt": openai.omit}, "prompt", "required"),
+        ({"prompt": "word " * 2000}, "prompt", "shorten"),
+        ({"extra_body": {"colour": "red"}}, "colour", "leave it out"),
+        ({"extra_body": {"max_steps": "many"}}, "max_steps", "integer"),
+        ({"extra_body": {"preset": "default"}}, "preset", "model"),
+        ({"extra_body": {"planner": "nobody"}}, "planner", "no planner"),
+        ({"extra_body": {"budget": {"usd": -1}}}, "budget", "greater"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_field(
+    client: openai.OpenAI, more: dict[str, Any], param: str, says: str
+) -> None:
+    error = refused(client, **more)
+    assert isinstance(error, openai.BadRequestError)
+    assert (error.param, error.type) == (param, "invalid_request_error")
+    assert says in error.message
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("https://example.org/a.png", "not fetched"),
+        ({"image_url": "https://example.org/a.png"}, "not fetched"),
+        ({"image_url": "data:image/png;base64,&&&"}, "base64"),
+        ({"file_id": "file-1"}, "/v1/artifacts"),
+        ({"file_id": "ab" * 32 + ".png"}, "no such artifact"),
+        ({}, "input_reference"),
+        ({"image_url": "data:,", "file_id": "file-1"}, "input_reference"),
+        (None, "picture"),
+    ],
+)
+def test_a_reference_that_is_no_picture_is_refused(plain: httpx.Client, reference: Any, says: str) -> None:
+    said: dict[str, Any] = {"prompt": PROMPT, "input_reference": reference}
+    response = plain.post("/v1/videos", json=said)
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["param"] == "input_reference"
+    assert says in response.json()["error"]["message"]
+
+
+def test_an_uploaded_artifact_is_a_picture(plain: httpx.Client) -> None:
+    uploaded = plain.post("/v1/artifacts", files={"file": ("a.png", PNG, "image/png")})
+    said = {"prompt": PROMPT, "input_reference": {"file_id": uploaded.json()["id"]}}
+    response = plain.post("/v1/videos", json=said)
+    assert (response.status_code, response.json()["size"]) == (200, "128x128"), response.text
+
+
+def test_json_does_too(plain: httpx.Client) -> None:
+    for reference in (as_data_url(PNG), {"image_url": as_data_url(PNG)}):
+        said: dict[str, Any] = {
+            "prompt": PROMPT,
+            "input_reference": reference,
+            "model": PERFECT,
+            "seconds": 12,
+            "max_steps": 2,
+        }
+        response = plain.post("/v1/videos", json=said)
+        assert response.status_code == 200, response.text
+        assert response.json()["seconds"] == "12"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "headers", "status", "code"),
+    [
+        ("GET", "/v1/videos/job-nobody", None, {}, 404, "not_found"),
+        ("GET", "/v1/videos/a%00b", None, {}, 404, "not_found"),
+        ("GET", "/v1/videos/x/y/z", None, {}, 404, "not_found"),
+        ("DELETE", "/v1/videos/job-nobody", None, {}, 404, "not_found"),
+        ("PUT", "/v1/videos", None, {}, 405, "method_not_allowed"),
+        ("POST", "/v1/videos", b"{", {"Content-Type": "application/json"}, 400, "not_json"),
+        ("POST", "/v1/videos", b"[]", {"Content-Type": "application/json"}, 400, "invalid"),
+        ("POST", "/v1/videos", b"x", {"Content-Type": "text/plain"}, 415, "media_type"),
+        ("POST", "/v1/videos", b"x", {"Content-Type": "multipart/form-data"}, 400, "bad_request"),
+        ("GET", "/v1/videos?limit=0", None, {}, 400, "invalid"),
+        ("GET", "/v1/videos?order=up", None, {}, 400, "invalid"),
+        ("POST", "/v1/videos/edits", None, {}, 404, "not_supported"),
+        ("POST", "/v1/videos/extensions", None, {}, 404, "not_supported"),
+        ("GET", "/v1/videos/characters/one", None, {}, 404, "not_supported"),
+        ("GET", "/v1/videos", None, {"Host": "example.org"}, 421, "other_host"),
+    ],
+)
+def test_every_refusal_is_in_the_form_that_their_clients_read(
+    plain: httpx.Client,
+    method: str,
+    path: str,
+    body: bytes | None,
+    headers: dict[str, str],
+    status: int,
+    code: str,
+) -> None:
+    response = plain.request(method, path, content=body, headers=headers)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    error = response.json()["error"]
+    assert (error["code"], error["type"]) == (code, "invalid_request_error")
+    assert set(error) == {"message", "type", "param", "code"}
+
+
+def test_a_body_that_is_too_large_is_refused_in_their_form_before_it_is_read(address: str) -> None:
+    with contextlib.closing(http.client.HTTPConnection(address.removeprefix("http://"))) as connection:
+        connection.putrequest("POST", "/v1/videos")
+        connection.putheader("Content-Length", "9999999999")
+        connection.endheaders()
+        response = connection.getresponse()
+        assert response.status == 413
+        assert json.loads(response.read())["error"]["code"] == "too_large"
+
+
+def test_a_fault_is_in_their_form_too_and_native_routes_keep_theirs(
+    plain: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("service.openai_videos.find", broken)
+    response = plain.get("/v1/videos/job-1")
+    assert (response.status_code, response.json()["error"]["type"]) == (500, "server_error")
+    assert "broken" not in response.text
+    native = plain.get("/v1/jobs/job-nobody")
+    assert native.headers["content-type"] == "application/problem+json"
+
+
+def test_content_that_is_not_there_yet_is_a_conflict_that_is_not_asked_for_again(
+    site: Site, client: openai.OpenAI, plain: httpx.Client
+) -> None:
+    video = created(client)
+    early = plain.get(f"/v1/videos/{video.id}/content")
+    assert (early.status_code, early.headers["x-should-retry"]) == (409, "false")
+    with pytest.raises(openai.ConflictError) as caught:
+        client.videos.download_content(video.id)
+    assert caught.value.code == "not_ready"
+    wrong = plain.get(f"/v1/videos/{video.id}/content?variant=sound")
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "variant")
+    cancel(site.database, video.id, None)
+    video = client.videos.poll(video.id)
+    assert video.status == "failed"
+    assert video.error is not None
+    assert (video.error.code, video.progress) == ("cancelled", 0)
+    with pytest.raises(openai.NotFoundError):
+        client.videos.download_content(video.id)
+
+
+def test_a_video_that_is_being_made_is_deleted_when_its_work_has_stopped(
+    site: Site, client: openai.OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work(site)  # what other tests left
+    video = created(client)
+    work(site, messages=1)
+    assert client.videos.retrieve(video.id).status == "in_progress"
+    lease = take(site.database, f"clip/{video.id}/step/1/attempt/1/clip", "a render worker")
+    assert lease is not None
+    monkeypatch.setattr("service.jobs.DELETE_WAITS_SECONDS", 0.3)
+    with working(site):
+        with pytest.raises(openai.ConflictError) as caught:
+            client.with_options(max_retries=0).videos.delete(video.id)
+        assert caught.value.code == "still_stopping"
+        assert "x-should-retry" not in caught.value.response.headers
+        assert client.videos.retrieve(video.id).status == "in_progress"
+        hand_back(site.database, lease)
+        site.messages.advance(video.id)
+        monkeypatch.undo()
+        assert client.videos.delete(video.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        client.videos.retrieve(video.id)
+
+
+def test_an_answer_that_was_lost_on_its_way_gives_the_same_video_again(site: Site, address: str) -> None:
+    before = {job.job.id for job in listed(site.database, None, limit=100)}
+    with breaking_once(address) as (way, heads), sync_client(way) as client:
+        video = created(client)
+    assert len(heads) == 2
+    assert b"x-stainless-retry-count: 1" in heads[1].lower()
+    after = {job.job.id for job in listed(site.database, None, limit=100)}
+    assert after - before == {video.id}
+
+
+def test_only_a_clients_own_repetition_is_the_same_request(plain: httpx.Client) -> None:
+    def posted(**headers: str) -> str:
+        files = {"input_reference": ("a.png", PNG, "image/png")}
+        response = plain.post("/v1/videos", data={"prompt": PROMPT}, files=files, headers=headers)
+        assert response.status_code == 200, response.text
+        return response.json()["id"]
+
+    first = posted()
+    second = posted(**{"x-stainless-retry-count": "0"})
+    assert first != second
+    assert posted(**{"x-stainless-retry-count": "1"}) == second
+    assert posted(**{"x-stainless-retry-count": "many"}) not in (first, second)
+    named = posted(**{"Idempotency-Key": "one"})
+    assert posted(**{"Idempotency-Key": "one"}) == named
+    response = plain.post(
+        "/v1/videos",
+        json={"prompt": PROMPT, "input_reference": as_data_url(PNG), "seconds": "4"},
+        headers={"Idempotency-Key": "one"},
+    )
+    assert (response.status_code, response.headers["x-should-retry"]) == (409, "false")
+
+
+def test_a_remix_is_a_new_job_on_the_same_picture(site: Site, client: openai.OpenAI, done: str) -> None:
+    remixed = client.videos.remix(done, prompt=PROMPT)
+    assert remixed.remixed_from_video_id == done
+    assert (remixed.status, remixed.model, remixed.size) == ("queued", PERFECT, "128x128")
+    work(site)
+    assert client.videos.retrieve(remixed.id).status == "completed"
+    with pytest.raises(openai.BadRequestError):
+        client.videos.remix(done, prompt="Paint the sky.")
+    with pytest.raises(openai.NotFoundError):
+        client.videos.remix("job-nobody", prompt=PROMPT)
+
+
+def test_each_key_sees_its_own_videos(tmp_path: Path) -> None:
+    with a_site(tmp_path) as site:
+        _each_sees_its_own(site)
+
+
+def _each_sees_its_own(site: Site) -> None:
+    secrets = [create_key(site.database, name, concurrent_jobs=1)[1] for name in ("first", "second")]
+    with (
+        served(create_app(site)) as other,
+        sync_client(other, "clp_wrong") as nobody,
+        sync_client(other, secrets[0]) as first,
+        sync_client(other, secrets[1]) as second,
+    ):
+        with pytest.raises(openai.AuthenticationError) as unknown:
+            nobody.videos.list()
+        assert unknown.value.type == "authentication_error"
+        mine = created(first)
+        assert [video.id for video in first.videos.list()] == [mine.id]
+        for theirs in (second.videos.retrieve, second.videos.delete, second.videos.download_content):
+            with pytest.raises(openai.NotFoundError):
+                theirs(mine.id)
+        assert second.videos.list().data == []
+        with pytest.raises(openai.RateLimitError) as many:
+            created(first.with_options(max_retries=0), seconds="4")
+        assert (many.value.type, many.value.code) == ("rate_limit_error", "too_many_jobs")
+        assert int(many.value.response.headers["retry-after"]) > 0
