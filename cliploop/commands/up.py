@@ -137,6 +137,7 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
     import uvicorn
 
     from service.app import create_app
+    from storage.delivering import Deliverer, delivering, webhook_rules
 
     log_to_stderr()
     end_with_parent(os.environ)
@@ -153,7 +154,9 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
         with _asked_to_end():  # so that a signal which the server has obeyed is not raised again
             app = create_app(site, keys_required=not is_loopback(listening.getsockname()[0]))
             config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS)
-            with reaping(site.database, site.messages, process_name("api")):
+            rules = webhook_rules(private=site.composition.settings.service.private_webhooks)
+            reaper = reaping(site.database, site.messages, process_name("api"))
+            with reaper, delivering(Deliverer(site.database, rules)):
                 uvicorn.Server(config).run(sockets=[listening])
     return 0
 
