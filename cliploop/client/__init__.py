@@ -10,6 +10,7 @@
 """
 
 from cliploop.client.answers import (
+    Artifact,
     Backend,
     Downloaded,
     Event,
@@ -19,6 +20,7 @@ from cliploop.client.answers import (
     Progress,
     Readiness,
     Sample,
+    Webhook,
     World,
 )
 from cliploop.client.clients import AsyncClient, Client
@@ -36,6 +38,7 @@ from cliploop.client.errors import (
 )
 
 __all__ = [
+    "Artifact",
     "AsyncClient",
     "Backend",
     "Client",
@@ -56,6 +59,7 @@ __all__ = [
     "ServerUnreachable",
     "StillGoing",
     "TryLater",
+    "Webhook",
     "World",
     "WrongMoment",
 ]

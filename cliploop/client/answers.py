@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from orchestrator.records import Capabilities, Spend
+from orchestrator.records import Capabilities, Size, Spend
 
 FINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
 
@@ -49,6 +49,12 @@ class Estimate(Said):
     remaining_seconds: float | None = None
 
 
+class Webhook(Said):
+    """Where a job's news goes."""
+
+    url: str = ""
+
+
 class Job(Said):
     """A job as it stands."""
 
@@ -72,6 +78,8 @@ class Job(Said):
     progress: Progress = Progress()
     spend: Spend = Spend()
     estimate: Estimate | None = None
+    webhook: Webhook | None = None
+    webhook_secret: str | None = Field(default=None, repr=False)  # told once, where the server made it
     links: Mapping[str, str] = Field(default_factory=dict)
 
     @property
@@ -136,6 +144,15 @@ class Sample(Said):
 
     picture: bytes
     prompt: str
+
+
+class Artifact(Said):
+    """A picture that was uploaded, for a submission to name."""
+
+    id: str
+    size: Size
+    notes: tuple[str, ...] = ()
+    expires_at: float | None = None
 
 
 class Readiness(Said):

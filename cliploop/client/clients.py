@@ -115,6 +115,7 @@ class Client(Server):
         self._http = httpx.Client(**self._options, transport=transport)
 
     submit = blocking(routes.submit)
+    upload = blocking(routes.upload)
     get = blocking(routes.get)
     page = blocking(routes.page)
     list = iterating(routes.every, Job)
@@ -126,6 +127,7 @@ class Client(Server):
     delete = blocking(routes.delete)
     retry = blocking(routes.retry)
     fork = blocking(routes.fork)
+    review = blocking(routes.review)
     health = blocking(routes.health)
     ready = blocking(routes.ready)
     presets = blocking(routes.presets)
@@ -180,6 +182,7 @@ class AsyncClient(Server):
         self._http = httpx.AsyncClient(**self._options, transport=transport)
 
     submit = awaited(routes.submit)
+    upload = awaited(routes.upload)
     get = awaited(routes.get)
     page = awaited(routes.page)
     list = aiterating(routes.every, Job)
@@ -191,6 +194,7 @@ class AsyncClient(Server):
     delete = awaited(routes.delete)
     retry = awaited(routes.retry)
     fork = awaited(routes.fork)
+    review = awaited(routes.review)
     health = awaited(routes.health)
     ready = awaited(routes.ready)
     presets = awaited(routes.presets)

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from cliploop.client.answers import Backend, Job, JobPage, Preset, Readiness, Sample, World
+from cliploop.client.answers import Artifact, Backend, Job, JobPage, Preset, Readiness, Sample, World
 from cliploop.client.asking import answered, document, read_as, record
 from cliploop.client.errors import NotThere, NotUnderstood, WrongMoment
 from cliploop.client.paths import job_path
 from cliploop.client.wire import Emit, Flow, Patience, Request
-from orchestrator.records import Budget, Trajectory
+from orchestrator.records import Budget, FailureKind, Progress, Trajectory
 
 Priority = Literal["high", "normal", "low"]
 DELETE_SILENCE_SECONDS = 60.0  # the server waits until the job's work has stopped
@@ -23,7 +23,7 @@ STOPPED = ("cancelling", "cancelled")
 
 def submit(
     patience: Patience,
-    picture: Path | str | bytes,
+    picture: Path | str | bytes | Artifact,
     prompt: str,
     *,
     preset: str | None = None,
@@ -37,28 +37,39 @@ def submit(
     seed: int | None = None,
     budget: Budget | str | None = None,
     priority: Priority | None = None,
+    webhook_url: str | None = None,
+    webhook_secret: str | None = None,
     idempotency_key: str | None = None,
     name: str | None = None,
 ) -> Flow[Job]:
-    """Submit a job. `picture`: a file, or its content; `name` is what messages call it. None = not said.
+    """Submit a job. `picture`: a file, its content, or an upload; `name` is what messages call it. None = not said.
 
     It always carries an idempotency key, one of its own where none is given: sent again because an answer was
     lost, it is no second job. Raises OSError for a file that cannot be read.
     """
-    data, called = _content(picture)
     said: Mapping[str, Any] = {
         "prompt": prompt, "preset": preset, "generator": generator, "planner": planner, "verifier": verifier,
         "strategy": strategy, "gate": gate, "max_steps": max_steps, "max_attempts": max_attempts, "seed": seed,
-        "budget": _as_text(budget), "priority": priority,
+        "budget": _as_text(budget), "priority": priority, "webhook_url": webhook_url,
+        "webhook_secret": webhook_secret,
     }  # fmt: skip
+    form = {field: str(value) for field, value in said.items() if value is not None}
     request = Request(
         "POST",
         "/v1/jobs",
         headers=_once(idempotency_key),
-        form={field: str(value) for field, value in said.items() if value is not None},
-        picture=(name or called, data),
+        form=form if not isinstance(picture, Artifact) else {**form, "picture": picture.id},
+        file=None if isinstance(picture, Artifact) else ("picture", *_content(picture, name)),
     )
     return read_as(Job, (yield from answered(patience, request)))
+
+
+def upload(patience: Patience, picture: Path | str | bytes) -> Flow[Artifact]:
+    """Store a picture that waits for its job. Raises OSError for a file that cannot be read."""
+    request = Request(
+        "POST", "/v1/artifacts", form={}, file=("file", *_content(picture)), good=frozenset({200, 201})
+    )
+    return read_as(Artifact, (yield from answered(patience, request)))
 
 
 def get(patience: Patience, job_id: str) -> Flow[Job]:
@@ -151,6 +162,29 @@ def fork(
     return read_as(Job, (yield from answered(patience, request)))
 
 
+def review(
+    patience: Patience,
+    job_id: str,
+    decision: Literal["resume", "accept", "reject"],
+    *,
+    progress: Progress | None = None,
+    failure: FailureKind | None = None,
+    reason: str = "",
+    suggestion: str = "",
+    good_fraction: float | None = None,
+) -> Flow[Job]:
+    """Let a waiting job go on: `resume` has it try again, the others are the verdict that it waits for.
+
+    Raises WrongMoment where it does not wait, or not for that. An answer that is lost is not asked for again.
+    """
+    said = {"decision": decision, "progress": progress, "failure": failure, "good_fraction": good_fraction}
+    verdict = {name: value for name, value in said.items() if value is not None}
+    verdict |= {"reason": reason, "suggestion": suggestion}
+    asked = {"action": "resume"} if decision == "resume" else {"verdict": verdict}
+    request = Request("POST", f"{job_path(job_id)}/review", json=asked, repeatable=False)
+    return read_as(Job, (yield from answered(patience, request)))
+
+
 def trajectory(patience: Patience, job_id: str) -> Flow[Trajectory]:
     """Every plan, attempt and verdict so far. Raises NotUnderstood for a job of another version."""
     return read_as(Trajectory, (yield from answered(patience, Request("GET", f"{job_path(job_id)}/trajectory"))))
@@ -238,11 +272,11 @@ def _changes(
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _content(picture: Path | str | bytes) -> tuple[bytes, str]:
+def _content(picture: Path | str | bytes, name: str | None = None) -> tuple[str, bytes]:
     if isinstance(picture, bytes):
-        return picture, "picture"
+        return name or "picture", picture
     path = Path(picture)
-    return path.read_bytes(), path.name
+    return name or path.name, path.read_bytes()
 
 
 def _as_text(budget: Budget | str | None) -> str | None:

@@ -26,8 +26,7 @@ class Server:
         self, url: str = URL, api_key: str | None = None, *, timeout: float, patience_seconds: float
     ) -> None:
         self.url = _checked(url)
-        if api_key is not None and not _KEY.fullmatch(api_key):
-            raise ValueError("the API key must be visible ASCII characters without spaces")
+        refuse_bad_key(api_key)
         self.patience = Patience(patience_seconds, time.monotonic, random.random)
         self._options: dict[str, Any] = {
             "headers": {} if api_key is None else {"Authorization": f"Bearer {api_key}"},
@@ -52,7 +51,7 @@ class Server:
             headers=dict(request.headers),
             json=request.json,
             data=request.form,
-            files=None if request.picture is None else {"picture": request.picture},
+            files=None if request.file is None else {request.file[0]: request.file[1:]},
             timeout=timeout,
         )
 
@@ -64,6 +63,12 @@ class Server:
         hopeless = "CERTIFICATE" in why or isinstance(error, httpx.UnsupportedProtocol)
         said = f"no answer from {self.url} ({why or type(error).__name__})"
         return Lost(said, sent=not isinstance(error, UNSENT), hopeless=hopeless)
+
+
+def refuse_bad_key(api_key: str | None) -> None:
+    """Raise ValueError for what no header can carry; it is not repeated."""
+    if api_key is not None and not _KEY.fullmatch(api_key):
+        raise ValueError("the API key must be visible ASCII characters without spaces")
 
 
 def _checked(url: str) -> str:

@@ -19,7 +19,7 @@ class Request:
     """One request. `path` begins with a slash and follows the server's address.
 
     `repeatable`: sent twice it does what it does once, so that it may be sent again when its answer was lost.
-    `silence_seconds`: how long nothing may be heard; None: as the client's timeout.
+    `form` goes with `file`: field, name, content. `silence_seconds`: how long nothing may be heard; None: as the client's timeout.
     """
 
     method: str
@@ -28,7 +28,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     json: Any = None
     form: Mapping[str, str] | None = None
-    picture: tuple[str, bytes] | None = None
+    file: tuple[str, str, bytes] | None = None
     repeatable: bool = True
     good: frozenset[int] = GOOD
     silence_seconds: float | None = None
