@@ -17,8 +17,8 @@ Hand a picture and a prompt to a server: the same task and options as cliploop r
 \b
 [bold]Examples[/bold]
   cliploop submit --world maze --difficulty easy --watch
-  cliploop submit --image maze.png --prompt "The red circle moves to the exit."
-  cliploop submit --image maze.png --prompt prompt.txt --preset quality --priority high
+  cliploop submit --image maze.png --prompt "The circle moves to the exit."
+  cliploop submit --image maze.png --prompt prompt.txt --preset quality
 
 The server is --url, CLIPLOOP_URL or http://127.0.0.1:8000; its API key is CLIPLOOP_API_KEY, never an option.
 """

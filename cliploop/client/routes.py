@@ -42,7 +42,7 @@ def submit(
     idempotency_key: str | None = None,
     name: str | None = None,
 ) -> Flow[Job]:
-    """Submit a job. `picture`: a file, its content, or an upload; `name` is what messages call it. None = not said.
+    """Submit a job. `picture`: a file, its content, or an upload; `name`: for messages. None = not said.
 
     It always carries an idempotency key, one of its own where none is given: sent again because an answer was
     lost, it is no second job. Raises OSError for a file that cannot be read.
@@ -66,9 +66,7 @@ def submit(
 
 def upload(patience: Patience, picture: Path | str | bytes) -> Flow[Artifact]:
     """Store a picture that waits for its job. Raises OSError for a file that cannot be read."""
-    request = Request(
-        "POST", "/v1/artifacts", form={}, file=("file", *_content(picture)), good=frozenset({200, 201})
-    )
+    request = Request("POST", "/v1/artifacts", file=("file", *_content(picture)))
     return read_as(Artifact, (yield from answered(patience, request)))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 T = TypeVar("T")
-GOOD = frozenset({200, 202, 204})
+GOOD = frozenset({200, 201, 202, 204})
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Request:
     """One request. `path` begins with a slash and follows the server's address.
 
     `repeatable`: sent twice it does what it does once, so that it may be sent again when its answer was lost.
-    `form` goes with `file`: field, name, content. `silence_seconds`: how long nothing may be heard; None: as the client's timeout.
+    `form` goes with `file`: field, name, content. `silence_seconds`: how long nothing may be heard; None: as the
+    client's timeout.
     """
 
     method: str

@@ -95,5 +95,6 @@ def _asked(request: SubmitRequest, client: Client) -> tuple[bytes, str, str]:
     if request.world is not None:
         sample = client.sample(request.world, difficulty=request.difficulty, seed=request.seed or 0)
         return sample.picture, sample.prompt, f"{request.world}.png"
-    assert request.image is not None and request.prompt is not None
+    assert request.image is not None
+    assert request.prompt is not None
     return read_picture(request.image), read_prompt(request.prompt), Path(request.image).name

@@ -189,9 +189,7 @@ def say_where(job: Job, contact: Contact, terminal: Terminal) -> None:
     terminal.say(f"{'watch':10}{contact.again('watch', job.id)}", whole=True)
     terminal.say(f"{'download':10}{contact.again('download', job.id)}", whole=True)
     if job.webhook_secret:
-        terminal.say(
-            f"{'webhook':10}its messages are signed with {job.webhook_secret}, told only now", whole=True
-        )
+        terminal.say(f"{'webhook':10}signed with {job.webhook_secret}, which is told only now", whole=True)
 
 
 def submitted(job: Job, contact: Contact, *, watch: bool) -> int:
