@@ -14,13 +14,15 @@ from typing import Any
 
 from cliploop.asked import SystemClock
 from cliploop.compose import Composition
-from orchestrator.ports import Artifacts, Ports
+from orchestrator.ports import Ports
 from orchestrator.records import Policy, Task
 from storage.artifacts import LocalArtifacts
+from storage.booked import BookedArtifacts, Store
 from storage.database import Database
 from storage.jobs import StoredJob
 from storage.postgres import PostgresDatabase
 from storage.queue import Messages
+from storage.s3 import S3Artifacts
 from storage.sql import SqlDatabase
 
 DATA = Path("cliploop-data")
@@ -28,16 +30,26 @@ DATA = Path("cliploop-data")
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the parts of a service are. `database` is a PostgreSQL URL, or None for SQLite in the data folder."""
+    """Where the parts of a service are. `data` is a folder of this machine; the rest are URLs.
+
+    `database` is PostgreSQL's, or None for SQLite in the data folder; `artifacts` is `s3://bucket/prefix`, or
+    None for a folder there.
+    """
 
     data: Path
     broker: str
     database: str | None = None
+    artifacts: str | None = None
 
     def environment(self) -> dict[str, str]:
         """The variables that tell a child process the same; no secret is ever on a command line."""
-        said = {"CLIPLOOP_DATA": str(self.data.absolute()), "CLIPLOOP_REDIS_URL": self.broker}
-        return said if self.database is None else {**said, "CLIPLOOP_DATABASE_URL": self.database}
+        said = {
+            "CLIPLOOP_DATA": str(self.data.absolute()),
+            "CLIPLOOP_REDIS_URL": self.broker,
+            "CLIPLOOP_DATABASE_URL": self.database,
+            "CLIPLOOP_ARTIFACTS_URL": self.artifacts,
+        }
+        return {name: value for name, value in said.items() if value is not None}
 
     def opened_database(self) -> SqlDatabase:
         """The database, made if there is none. Raises BackendMisconfigured, BackendUnavailable, JobWaiting."""
@@ -59,6 +71,7 @@ class Addresses:
             data=Path(environ.get("CLIPLOOP_DATA") or DATA),
             broker=environ.get("CLIPLOOP_REDIS_URL") or broker,
             database=environ.get("CLIPLOOP_DATABASE_URL") or None,
+            artifacts=environ.get("CLIPLOOP_ARTIFACTS_URL") or None,
         )
 
 
@@ -67,7 +80,7 @@ class Site:
     """Open connections to all parts."""
 
     database: SqlDatabase
-    artifacts: Artifacts
+    artifacts: BookedArtifacts
     messages: Messages
     composition: Composition
     scratch: Path
@@ -78,14 +91,23 @@ class Site:
         data = addresses.data.absolute()
         database = addresses.opened_database()
         try:
-            artifacts = LocalArtifacts(data / "artifacts")
+            store: Store = (
+                S3Artifacts(addresses.artifacts, data / "copies")
+                if addresses.artifacts
+                else LocalArtifacts(data / "artifacts")
+            )
+        except BaseException:
+            database.close()
+            raise
+        try:
             messages = Messages(addresses.broker)
         except BaseException:
+            store.close()
             database.close()
             raise
         scratch = data / "scratch"
         scratch.mkdir(exist_ok=True)
-        return cls(database, artifacts, messages, composition, scratch)
+        return cls(database, BookedArtifacts(database, store), messages, composition, scratch)
 
     def ports(
         self, policy: Policy, progress: Callable[[str, float], None], cancelled: Callable[[], bool]
@@ -103,6 +125,7 @@ class Site:
     def close(self) -> None:
         """Give back every connection."""
         self.messages.close()
+        self.artifacts.store.close()
         self.database.close()
 
     def __enter__(self) -> Site:

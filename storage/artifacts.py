@@ -17,7 +17,8 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -41,6 +42,15 @@ class ArtifactDamaged(ArtifactMissing):
     """The file of this key has another content than the one that was put."""
 
 
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a store. `changed_at`: seconds since the epoch, by the store's clock."""
+
+    key: ArtifactKey
+    num_bytes: int
+    changed_at: float
+
+
 def key_of(data: bytes, suffix: str) -> ArtifactKey:
     """The key that `put` returns. Raises ValueError for a suffix that is not like ".png"."""
     if not _SUFFIX.fullmatch(suffix):
@@ -58,8 +68,8 @@ def is_part(name: str) -> bool:
     return name.startswith(".") and name.endswith(_PART) and is_key(name[1 : -len(_PART)].rpartition(".")[0])
 
 
-def _checked(key: ArtifactKey) -> ArtifactKey:
-    """A key has no separator and no second dot, so it cannot leave its folder."""
+def checked(key: ArtifactKey) -> ArtifactKey:
+    """The key: no separator, no second dot, so it cannot leave its folder. Raises ArtifactMissing for another."""
     if not _KEY.fullmatch(key):
         raise ArtifactMissing(f"{key[:100]!r} is no artifact key: 64 hex digits and a suffix like '.png'")
     return key
@@ -75,7 +85,7 @@ class LocalArtifacts:
         self.root = make_folder(root.absolute())
         self._files: Any = cast("Any", fsspec).filesystem("file")
         self._intact: dict[ArtifactKey, _Marks] = {}  # the files whose content is known to be right, as they were
-        self._clean()
+        self.clean()
 
     def put(self, data: bytes, suffix: str) -> ArtifactKey:
         """Store and return the key. A file of this key that is there already is left alone, unless it is damaged.
@@ -100,7 +110,7 @@ class LocalArtifacts:
 
     def path(self, key: ArtifactKey) -> Path:
         """The file; its content is checked when first asked for. Raises ArtifactMissing, ArtifactDamaged."""
-        path = self.root / _checked(key)
+        path = self.root / checked(key)
         if self._marks(path) is None:
             raise ArtifactMissing(
                 f"artifact {key} is not in {self.root}: bring the file back, or start over with --fresh"
@@ -110,6 +120,50 @@ class LocalArtifacts:
                 f"{path} is damaged, its content has changed: bring the file back, or start over with --fresh"
             )
         return path
+
+    def check(self) -> None:
+        """Raise BackendMisconfigured if the folder is gone."""
+        if not self.root.is_dir():
+            raise BackendMisconfigured(
+                f"the folder {self.root} is gone: bring it back, or start the service again"
+            )
+
+    def stored(self) -> Iterator[StoredFile]:
+        """Every artifact in the folder."""
+        with os.scandir(self.root) as entries:
+            for entry in entries:
+                if is_key(entry.name):
+                    with contextlib.suppress(FileNotFoundError):
+                        info = entry.stat(follow_symlinks=False)
+                        yield StoredFile(entry.name, info.st_size, info.st_mtime)
+
+    def num_bytes(self, key: ArtifactKey) -> int:
+        """How large the artifact is; 0 if it is not there."""
+        try:
+            return (self.root / checked(key)).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def remove(self, keys: Sequence[ArtifactKey]) -> None:
+        """Remove these for good; what is not there is no error."""
+        for key in keys:
+            self._intact.pop(key, None)
+            with self._refusing(0):
+                (self.root / checked(key)).unlink(missing_ok=True)
+
+    def clean(self) -> int:
+        """Remove what killed processes left half-written; its bytes. A living writer holds a lock on its part."""
+        num_bytes = 0
+        for part in self.root.glob(f".*{_PART}"):
+            with contextlib.suppress(OSError), part.open("rb") as file:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                size = os.fstat(file.fileno()).st_size
+                part.unlink()
+                num_bytes += size
+        return num_bytes
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _is_intact(self, key: ArtifactKey) -> bool:
         """Whether the file has the content that its key names; hashed once, and again after a change."""
@@ -143,7 +197,7 @@ class LocalArtifacts:
         part = self.root / f".{target.name}.{secrets.token_hex(8)}{_PART}"
         try:
             with self._files.open(str(part), "wb") as file:
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # tells `_clean` that somebody is writing
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX)  # tells `clean` that somebody is writing
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -177,13 +231,6 @@ class LocalArtifacts:
                 f"cannot write to {self.root} ({error.strerror}): choose another folder"
             ) from error
 
-    def _clean(self) -> None:
-        """Remove what killed processes left half-written: a living one holds a lock on its part."""
-        for part in self.root.glob(f".*{_PART}"):
-            with contextlib.suppress(OSError), part.open("rb") as file:
-                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-                part.unlink()
-
 
 class MemoryArtifacts:
     """Artifacts in memory, for one process; `path` writes the file into a folder that goes with the store."""
@@ -200,7 +247,7 @@ class MemoryArtifacts:
     def read(self, key: ArtifactKey) -> bytes:
         """The content. Raises ArtifactMissing."""
         try:
-            return self._contents[_checked(key)]
+            return self._contents[checked(key)]
         except KeyError:
             raise ArtifactMissing(f"artifact {key} is not in memory") from None
 
