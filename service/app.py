@@ -30,6 +30,7 @@ from service.hub import Hub
 from service.making import Made
 from service.metrics import registry
 from service.tally import Tallies
+from service.views import Shown
 
 
 def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
@@ -51,6 +52,7 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
     app.state.metrics = registry(site)
     app.state.made = Made(site)
     app.state.tallies = Tallies(hub.progress_of)
+    app.state.shown = Shown(site, app.state.tallies)
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes)

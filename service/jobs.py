@@ -16,7 +16,7 @@ from service.callers import Caller, JobId, TheSite
 from service.problems import Refused, documented
 from service.submitting import wake
 from service.tally import Tallies
-from service.views import JobList, JobView, view
+from service.views import JobList, JobView, Shown, view
 from storage.jobs import FINAL_STATES, IllegalState, State
 from storage.submissions import cancel, find, listed, remove
 
@@ -52,9 +52,13 @@ def list_jobs(
 
 
 @router.get("/{job_id}", response_model=JobView, responses=documented(404), summary="Read a job")
-def read_job(request: Request, site: TheSite, caller: Caller, job_id: JobId) -> JobView:
+async def read_job(request: Request, caller: Caller, job_id: JobId) -> Response:
     """State, progress and spend so far."""
-    return view(site, tallies_of(request), find(site.database, job_id, caller))
+    shown: Shown = request.app.state.shown
+    said = shown.known(job_id, caller)
+    if said is None:
+        said = await run_in_threadpool(shown.read, job_id, caller)
+    return Response(said, media_type="application/json")
 
 
 @router.post("/{job_id}/cancel", response_model=JobView, responses=documented(404, 409), summary="Cancel a job")

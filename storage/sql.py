@@ -48,6 +48,13 @@ class SqlDatabase(ABC):
         Of a write transaction's `connection`: the version that its commit makes.
         """
 
+    def changes(self) -> int | None:
+        """Equal at two moments: nobody committed anything between them, this process neither.
+
+        Asked for next to nothing and without waiting; None where it would cost a query.
+        """
+        return None
+
     @abstractmethod
     def now(self, connection: Connection) -> float:
         """Seconds since the epoch by the one clock that all holders of leases share."""

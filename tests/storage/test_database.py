@@ -174,6 +174,21 @@ def test_its_version_changes_with_every_commit_of_anybody_and_with_nothing_else(
             seen.add(ours.version())
 
 
+def test_its_changes_are_those_of_anybody_and_of_this_process_too(tmp_path: Path) -> None:
+    with a_database(tmp_path) as database, Database(database.path) as other:
+        quiet = database.changes()
+        load_job(database, JOB)
+        assert database.changes() == quiet
+        for writer in (database, other):
+            record(SqlJournal(writer, JOB), f"key-of-{id(writer)}")
+            assert database.changes() != quiet
+            quiet = database.changes()
+        with database.write() as connection:
+            connection.exec_driver_sql("UPDATE jobs SET message = 'undone'")
+            connection.rollback()
+        assert database.changes() == quiet
+
+
 def test_a_writer_holds_the_lock_from_its_first_moment(tmp_path: Path) -> None:
     with a_database(tmp_path) as database, database.write():
         other = sqlite3.connect(database.path, isolation_level=None, timeout=0)
