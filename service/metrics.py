@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable
+from storage import webhooks
 from storage.jobs import State
 from storage.journal import Entry, read_entries
 from storage.leases import num_held
@@ -30,6 +31,11 @@ ROLES = {
     "route": "router",
     "select": "selector",
     "assessment": "assessor",
+}
+# What happens once and leaves no trace in the truth: counted in the broker by whoever does it.
+COUNTED = {
+    "reaped": "Jobs that nobody worked on and that were taken up again.",
+    "swept": "Files that nobody held and that were removed.",
 }
 _TRY = re.compile(r"(\w+)/try/\d+$")
 _CLIP = re.compile(r"attempt/(\d+)/clip$")
@@ -139,17 +145,24 @@ class _Told(Collector):
         yield GaugeMetricFamily("cliploop_queued_seconds", "Age of the oldest queued job.", value=age)
         active = {role: num_held(database, prefix) for role, prefix in (("reason", "job/"), ("render", "clip/"))}
         yield _gauge("active", "Jobs and clips that somebody works on.", "role", active)
+        deliveries = webhooks.counts(database)
+        yield _gauge(
+            "webhook_deliveries", "News of the jobs that there are, by how it fares.", "state", deliveries
+        )
         try:
+            counted = self._site.messages.counted()
             depths = self._site.messages.depths()
             living = Counter(name.partition("@")[0] for name in self._site.messages.beating())
         except BackendUnavailable:
-            depths, living = None, Counter[str]()
+            depths, living, counted = None, Counter[str](), dict[str, int]()
         up = float(depths is not None)
         yield GaugeMetricFamily("cliploop_broker_up", "Whether the broker can be reached.", value=up)
         yield _gauge("queue_depth", "Messages that wait.", "queue", depths or {})
         if depths is not None:  # else it is not known
-            counted = {role: living[role] for role in ("reason", "render")}
-            yield _gauge("workers", "Worker processes that live.", "role", counted)
+            alive = {role: living[role] for role in ("reason", "render")}
+            yield _gauge("workers", "Worker processes that live.", "role", alive)
+            for name, about in COUNTED.items():
+                yield CounterMetricFamily(f"cliploop_{name}", about, value=counted.get(name, 0))
 
 
 def _counter(name: str, about: str, label: str, counted: Counter[str]) -> Metric:

@@ -30,6 +30,7 @@ PRIORITIES: tuple[Priority, ...] = ("high", "normal", "low")
 ADVANCE = "workers.reason.advance"
 RENDER = "workers.render.render"
 _OF = "__"  # between a message's job and its own name; RQ allows letters, digits, - and _ in an id
+_COUNTS = "cliploop:counts"
 ANSWER_SECONDS = 10.0  # longer than any wait for a message
 WORDS_KEPT_SECONDS = 3600  # of a job's progress, which is transient
 BEAT_KEPT_SECONDS = 15  # a worker that says nothing for so long is not counted as living
@@ -167,6 +168,16 @@ class Messages:
         return cast("Any", ConnectionPool).from_url(
             self._url, socket_connect_timeout=seconds, socket_timeout=seconds, retry=Retry(NoBackoff(), 1)
         )
+
+    def count(self, what: str, times: int = 1) -> None:
+        """Count something for the metrics of the whole service; a new broker begins at nought."""
+        with _reached():
+            self._redis.hincrby(_COUNTS, what, times)
+
+    def counted(self) -> dict[str, int]:
+        """How often what was counted has happened, all processes together."""
+        with _reached():
+            return {name.decode(): int(count) for name, count in self._redis.hgetall(_COUNTS).items()}
 
     def ping(self) -> None:
         """Raise BackendUnavailable if the broker is away."""

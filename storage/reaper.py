@@ -35,6 +35,8 @@ def reap(database: SqlDatabase, messages: Messages, holder: str) -> list[str]:
         dropped = _dropped(database, messages)
         for job_id in dropped:
             messages.advance(job_id)
+        if dropped:
+            messages.count("reaped", len(dropped))
         retry_waiting(database, messages)
         return dropped
     finally:
