@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,14 +12,18 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
+from standardwebhooks.webhooks import Webhook
 
 from cliploop.commands.up import refuse_open_doors
 from cliploop.site import Addresses
 from orchestrator.errors import BackendMisconfigured
 from storage.keys import create, revoke
 from tests.cliploop.commandline import Said, child_environment
+from tests.service.asking import submission
 from tests.storage.jobs_for_tests import ROOT
+from tests.storage.receivers import receiving
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 STOPS_WITHIN_SECONDS = 10.0
@@ -74,7 +79,8 @@ def until(true: Callable[[], bool], seconds: float) -> bool:
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A running one, with all its children; whatever is left of it is killed."""
-    process = begun("up", "--port", "0", "--data", "data", cwd=tmp_path)
+    settings = {"CLIPLOOP_SERVICE__PRIVATE_WEBHOOKS": "true"}
+    process = begun("up", "--port", "0", "--data", "data", cwd=tmp_path, **settings)
     assert until(lambda: len(children(process.pid)) >= CHILDREN, 30), process.communicate(timeout=5)
     mine = children(process.pid)
     yield process
@@ -99,6 +105,20 @@ def test_it_says_where_everything_is_and_stops_all_of_it(
     assert "stopping" in out
     assert "Traceback" not in err
     assert not [pid for pid in mine if alive(pid)]
+
+
+@pytest.mark.slow
+def test_it_tells_a_webhook_how_a_job_ended(up: subprocess.Popen[str]) -> None:
+    assert up.stdout is not None
+    address = re.search(r"http://[^ ,]+", up.stdout.readline())
+    assert address is not None
+    with receiving() as receiver, httpx.Client(base_url=address[0], timeout=60, trust_env=False) as client:
+        hook = {"webhook": {"url": receiver.url}, "max_steps": 1}
+        job = client.post("/v1/jobs", json={**submission(), **hook}).json()
+        assert until(lambda: bool(receiver.got), 60)
+        _, headers, body = receiver.got[0]
+        told = Webhook(job["webhook_secret"]).verify(body, headers)
+        assert (told["type"], told["data"]["id"]) == ("job.succeeded", job["id"])
 
 
 @pytest.mark.slow
