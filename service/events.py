@@ -19,11 +19,21 @@ from storage.submissions import find, last_sequences
 LARGEST = 2**31 - 1  # what the database takes as a number
 _RECONNECT = b"retry: 1000\n\n"
 router = APIRouter(prefix="/v1/jobs")
+_EVENT = {
+    "type": "object",
+    "description": "One event of the stream.",
+    "properties": {
+        "id": {"type": "string", "description": "Its number in the job's journal."},
+        "event": {"enum": ["record", "failure", "state", "progress", "deleted"]},
+        "data": {"type": "string", "description": "An object as JSON: the journal's entry, or the progress."},
+        "retry": {"type": "integer"},
+    },
+}
 _STREAM = {
     200: {
         "description": "Events `record`, `failure` and `state` with the journal's numbers as ids, and `progress` "
         "without; the stream ends after the final state.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": _EVENT}},
     },
     204: {"description": "The job has ended and every event was seen: do not come back."},
 }
