@@ -82,6 +82,8 @@ def refuse_unplayable(task: Task, policy: Policy) -> None:
     capabilities = policy.capabilities
     if not task.prompt.strip():
         raise TaskRejected("the prompt is empty; say what should happen in the picture", reason="empty_prompt")
+    if "\0" in task.prompt:
+        raise TaskRejected("the prompt holds a NUL character; remove it", reason="not_text")
     if len(task.prompt) > capabilities.prompt_chars:
         raise TaskRejected(
             f"the prompt has {len(task.prompt)} characters, {capabilities.name} takes at most "

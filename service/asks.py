@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -138,10 +140,11 @@ class Unreadable(Exception):
 
 def idempotency_key(request: Request) -> str | None:
     """The header's value. Raises Refused."""
-    key = request.headers.get("idempotency-key")
-    if key is not None and not _IDEMPOTENCY_KEY.fullmatch(key):
-        raise Refused(422, "idempotency_key", "Idempotency-Key must be 1 to 255 visible ASCII characters")
-    return key
+    said = request.headers.getlist("idempotency-key")
+    if len(said) > 1 or not all(map(_IDEMPOTENCY_KEY.fullmatch, said)):
+        detail = "Idempotency-Key must be there once, with 1 to 255 visible ASCII characters"
+        raise Refused(422, "idempotency_key", detail)
+    return said[0] if said else None
 
 
 async def read_ask(request: Request) -> Ask:
@@ -180,10 +183,25 @@ def validated(kind: type[Any], given: bytes | Mapping[str, str]) -> Any:
     """The model of a JSON body, exact types wanted, or of a form's texts. Raises Unreadable."""
     try:
         if isinstance(given, bytes):
-            return kind.model_validate_json(given, strict=True)
+            read = kind.model_validate_json(given, strict=True)
+            refuse_repeated_fields(given)
+            return read
         return kind.model_validate(given)
     except ValidationError as error:
         raise Unreadable(invalid(error.errors(include_url=False, include_input=False))) from None
+
+
+def refuse_repeated_fields(body: bytes) -> None:
+    """JSON readers keep the last of two: what was meant is unknown. Raises Refused."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        said = dict(pairs)
+        if len(said) < len(pairs):
+            (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+            raise Refused(422, "invalid", f"the field {twice[:60]!r} is there twice: keep one")
+        return said
+
+    json.loads(body, object_pairs_hook=once)
 
 
 def _named_or_sent(picture: str) -> bytes | str:

@@ -141,6 +141,8 @@ def _refuse_instruction(policy: Policy, instruction: str | None) -> None:
         return
     if not instruction.strip():
         raise TaskRejected("the instruction is empty; say what should happen in this step", reason="instruction")
+    if "\0" in instruction:
+        raise TaskRejected("the instruction holds a NUL character; remove it", reason="instruction")
     if len(instruction) > limit:
         raise TaskRejected(
             f"the instruction has {len(instruction)} characters, {policy.capabilities.name} takes at most"

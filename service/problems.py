@@ -29,6 +29,7 @@ from storage.submissions import OtherRequest, TooManyJobs
 MEDIA_TYPE = "application/problem+json"
 TOO_LARGE = frozenset({"too_large", "too_many_pixels"})
 RETRY_AFTER_SECONDS = 5
+_FRAMEWORK_COULD_NOT_READ = "There was an error parsing the body"
 _log = logging.getLogger(__name__)
 
 
@@ -184,6 +185,8 @@ async def _http(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     phrase = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
     code = {413: "too_large", 408: "too_slow"}.get(error.status_code, phrase)
+    if error.status_code == 400 and error.detail == _FRAMEWORK_COULD_NOT_READ:
+        return problem(400, "not_json", "the body is not JSON in UTF-8, or is nested too deeply: correct it")
     if error.status_code == 404:
         return problem(404, "not_found", "there is nothing at this address: see /docs for those that there are")
     return problem(error.status_code, code, str(error.detail), headers=error.headers)
