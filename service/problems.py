@@ -22,6 +22,7 @@ from orchestrator.errors import (
     JobWaiting,
     TaskRejected,
 )
+from service.methods import allowed
 from storage.artifacts import ArtifactMissing
 from storage.jobs import IllegalState
 from storage.submissions import OtherRequest, TooManyJobs
@@ -181,7 +182,7 @@ def _words(error: Any) -> str:
     return str(error["msg"])[:300]
 
 
-async def _http(_request: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     phrase = HTTPStatus(error.status_code).phrase.lower().replace(" ", "_")
     code = {413: "too_large", 408: "too_slow"}.get(error.status_code, phrase)
@@ -189,7 +190,8 @@ async def _http(_request: Request, error: Exception) -> JSONResponse:
         return problem(400, "not_json", "the body is not JSON in UTF-8, or is nested too deeply: correct it")
     if error.status_code == 404:
         return problem(404, "not_found", "there is nothing at this address: see /docs for those that there are")
-    return problem(error.status_code, code, str(error.detail), headers=error.headers)
+    headers = {"Allow": allowed(request)} if error.status_code == 405 else error.headers
+    return problem(error.status_code, code, str(error.detail), headers=headers)
 
 
 async def _gone(_request: Request, _error: Exception) -> JSONResponse:

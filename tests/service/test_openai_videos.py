@@ -354,6 +354,13 @@ def test_every_refusal_is_in_the_form_that_their_clients_read(
     assert set(error) == {"message", "type", "param", "code"}
 
 
+def test_a_refused_method_names_all_that_the_address_takes(plain: httpx.Client) -> None:
+    for kind in ("jobs", "videos"):
+        assert plain.put(f"/v1/{kind}").headers["allow"] == "GET, POST"
+        assert plain.patch(f"/v1/{kind}/job-1").headers["allow"] == "DELETE, GET"
+    assert plain.post("/v1/videos/job-1/content").headers["allow"] == "GET, HEAD"
+
+
 def test_a_body_that_is_too_large_is_refused_in_their_form_before_it_is_read(address: str) -> None:
     with contextlib.closing(http.client.HTTPConnection(address.removeprefix("http://"))) as connection:
         connection.putrequest("POST", "/v1/videos")
