@@ -43,7 +43,7 @@ class PostgresDatabase(SqlDatabase):
 
     def __init__(self, url: str) -> None:
         address = _address(url)
-        self.where = address.render_as_string(hide_password=True)
+        self.where = _shown(address)
         self._numbers = itertools.count()
         options = f"-c lock_timeout={LOCK_SECONDS}s -c statement_timeout={2 * LOCK_SECONDS}s"
         try:
@@ -100,15 +100,28 @@ def _address(url: str) -> URL:
     """The URL with the driver named that we install. Raises BackendMisconfigured; never shows a password."""
     try:
         address = make_url(url)
-    except ArgumentError:
-        raise BackendMisconfigured(
-            "the database URL cannot be read: write postgresql://user:password@host:5432/name"
-        ) from None
+    except (ArgumentError, ValueError):  # ValueError: of its port
+        raise _unreadable() from None
+    if "@" in (address.host or ""):  # a part of the password, which would stand in messages
+        raise _unreadable()
     if address.get_backend_name() not in ("postgresql", "postgres"):
         raise BackendMisconfigured(
             f"the database URL begins with {address.drivername}: write postgresql://, or leave it out for SQLite"
         )
     return address.set(drivername="postgresql+psycopg")
+
+
+def _unreadable() -> BackendMisconfigured:
+    return BackendMisconfigured(
+        "the database URL cannot be read: write postgresql://user:password@host:5432/name, and in the password %40"
+        " for @ and %2F for /"
+    )
+
+
+def _shown(address: URL) -> str:
+    """For messages: no password, neither the user's nor one among the options."""
+    secret = [name for name in address.query if "password" in name.lower()]
+    return address.difference_update_query(secret).render_as_string(hide_password=True)
 
 
 @contextlib.contextmanager
@@ -129,7 +142,8 @@ def _ours(error: DBAPIError, where: str) -> CliploopError | None:
     state = str(getattr(error.orig, "sqlstate", None) or "")
     means = next((means for prefix, means in _SQLSTATES if state.startswith(prefix)), "")
     said = next(iter(str(error.orig).splitlines()), "no message")[:200]
-    if not means and not state and (error.connection_invalidated or "connection" in said.lower()):
+    unconnected = "connection" in said.lower() or "resolve host" in said
+    if not means and not state and (error.connection_invalidated or unconnected):
         means = "later"
     if means == "disk":
         return JobWaiting("disk", f"{where} has no room ({said}): free some space on its server")

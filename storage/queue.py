@@ -73,8 +73,9 @@ class Messages:
                     NoBackoff(), 1
                 ),  # a broker that was restarted has closed the connections that we keep
             )
-        except ValueError as error:
-            raise BackendMisconfigured("the broker's URL cannot be read: write redis://host:6379/0") from error
+            self._redis.connection_pool.make_connection()  # says whether the URL's options are any, contacts nobody
+        except (ValueError, TypeError):  # what they say may hold a password
+            raise BackendMisconfigured("the broker's URL cannot be read: write redis://host:6379/0") from None
 
     def advance(self, job_id: str) -> None:
         """Have some reason worker go on with the job."""
