@@ -113,7 +113,7 @@ def _address(url: str) -> URL:
 
 def _unreadable() -> BackendMisconfigured:
     return BackendMisconfigured(
-        "the database URL cannot be read: write postgresql://user:password@host:5432/name, and in the password %40"
+        "the database URL cannot be read: write postgresql://user:password@host:5432/name, in the password %40"
         " for @ and %2F for /"
     )
 

@@ -73,7 +73,7 @@ class Messages:
                     NoBackoff(), 1
                 ),  # a broker that was restarted has closed the connections that we keep
             )
-            self._redis.connection_pool.make_connection()  # says whether the URL's options are any, contacts nobody
+            self._redis.connection_pool.make_connection()  # contacts nobody, but reads the URL's options
         except (ValueError, TypeError):  # what they say may hold a password
             raise BackendMisconfigured("the broker's URL cannot be read: write redis://host:6379/0") from None
 
