@@ -68,18 +68,17 @@ def expect(connection: Connection, keys: Sequence[ArtifactKey], now: float) -> N
     )
 
 
-def are_there(connection: Connection, value: Any) -> bool:
-    """Whether every artifact that the value names is on the books, and none is being removed.
+def missing(connection: Connection, value: Any) -> set[ArtifactKey]:
+    """Those artifacts that the value names and that are not on the books, or being removed. The others stay.
 
-    Until this transaction ends they stay: hold them in it.
+    Hold them in the same transaction: until it ends none of them can be condemned.
     """
     keys = sorted(set(keys_in(value)))
-    living = (
-        ArtifactRow.key.in_(keys),
-        or_(ArtifactRow.unreferenced_since.is_(None), ArtifactRow.unreferenced_since != _CONDEMNED),
-    )
-    found = connection.execute(select(ArtifactRow.key).where(*living).order_by(ArtifactRow.key).with_for_update())
-    return len(found.all()) == len(keys)
+    if not keys:
+        return set()
+    living = or_(ArtifactRow.unreferenced_since.is_(None), ArtifactRow.unreferenced_since != _CONDEMNED)
+    query = select(ArtifactRow.key).where(ArtifactRow.key.in_(keys), living).order_by(ArtifactRow.key)
+    return set(keys).difference(connection.execute(query.with_for_update()).scalars())
 
 
 def holds(connection: Connection, job_id: str, artifact: ArtifactKey) -> bool:

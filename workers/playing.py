@@ -20,8 +20,9 @@ from cliploop.site import Site, asked_of
 from orchestrator.errors import BackendUnavailable, CliploopError, JobCancelled, JobWaiting, Suspended
 from orchestrator.loop import run
 from orchestrator.ports import Ports
-from orchestrator.records import WaitReason
+from orchestrator.records import ArtifactKey, WaitReason
 from storage import references
+from storage.artifacts import ArtifactMissing
 from storage.jobs import FINAL_STATES, load_job
 from storage.journal import EntryConflict, Event, SqlJournal
 from storage.leases import Lease, LeaseLost, any_held, require
@@ -115,8 +116,18 @@ def _play(
 
 
 def _journal(site: Site, job_id: str, lease: Lease, runnable: Callable[[str], bool]) -> SqlJournal:
+    missed: set[ArtifactKey] = set()
+
     def fence(connection: Connection, value: Mapping[str, Any]) -> None:
         require(connection, lease)
+        lost = references.missing(connection, value)
+        if lost & missed:
+            raise ArtifactMissing(
+                f"{', '.join(sorted(lost))} of job {job_id} cannot be found: bring the files back"
+            )
+        if lost:  # this process stood still for so long that they were swept: they are made once more
+            missed.update(lost)
+            raise EntryConflict(f"{len(lost)} artifacts of job {job_id} were removed before they were recorded")
         references.hold(connection, job_id, value)
 
     def tell(event: Event) -> None:
