@@ -115,7 +115,7 @@ def _delete(job_id: str, contact: Contact) -> int:
     with contact.client() as client:
         job = client.get(job_id)
         client.delete(job_id)
-    was = f"it was {job.state}, with {job.spend.video_seconds:.1f} s of video rendered in "
+    was = f"it was in state {job.state}, with {job.spend.video_seconds:.1f} s of video rendered in "
     was += f"{counted(job.progress.step or 0, 'step')}; its files go too, but for those that other jobs share"
     terminal.say(f"Job {one_line(job.id)} is deleted: {was}")
     terminal.result({"ok": True, "exit_code": EXIT_COMPLETED, "id": job.id, "was": job.model_dump(mode="json")})

@@ -64,6 +64,7 @@ def behind_the_third(seen: bytes) -> int | None:
     return end + 2 if 0 <= began < end else None
 
 
+@pytest.mark.slow
 def test_an_api_that_is_stopped_and_started_again_is_gone_on_with(calls: Calls, site: Site) -> None:
     app = create_app(site)
     with served(app) as address, Client(address) as client:
