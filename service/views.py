@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,7 +15,7 @@ from orchestrator.records import Policy, Spend
 from service.hooks import HookView, hook_view
 from service.tally import Tallies, Tally, where
 from storage.jobs import State
-from storage.submissions import Submitted, ahead_of, find
+from storage.submissions import Submitted, ahead_of, find, standing
 from storage.tables import Priority
 
 VIEWS_KEPT = 1024  # of a kilobyte or two
@@ -126,34 +127,54 @@ def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
     )
 
 
-class Shown:
-    """Views as they are sent, kept for as long as nobody commits anything: then nothing in them has changed.
+@dataclass(frozen=True)
+class _Kept:
+    """An answer, how its job stood, and the number of the database's changes when it stood so."""
 
-    A running job is seen anew each time, for its progress is told without a commit.
+    said: bytes
+    standing: tuple[int, int | None]
+    changes: int | None
+
+
+class Shown:
+    """Views as they are sent, kept for as long as nothing in them changes.
+
+    While nobody commits anything the database is not even asked; else it is asked how the job stands. A running
+    job is seen anew each time, for its progress is told without a commit.
     """
 
     def __init__(self, site: Site, tallies: Tallies) -> None:
         self._site, self._tallies = site, tallies
-        self._kept: OrderedDict[tuple[str, str], tuple[int, bytes]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     def known(self, job_id: str, caller: str) -> bytes | None:
         """The job as JSON, if it is known without asking the database; never waits."""
         with self._lock:
             kept = self._kept.get((job_id, caller))
-        return kept[1] if kept is not None and kept[0] == self._site.database.changes() else None
+        if kept is None or kept.changes is None or kept.changes != self._site.database.changes():
+            return None
+        return kept.said
 
     def read(self, job_id: str, caller: str) -> bytes:
         """The job as JSON. Raises JobNotFound, BackendUnavailable, BackendMisconfigured."""
-        at = self._site.database.changes()  # before the job is read: what is committed meanwhile makes it old
-        seen = view(self._site, self._tallies, find(self._site.database, job_id, caller))
-        said = seen.model_dump_json().encode()
-        if at is not None and seen.state != "running":
-            with self._lock:
-                self._kept[job_id, caller] = at, said
-                self._kept.move_to_end((job_id, caller))
-                while len(self._kept) > VIEWS_KEPT:
-                    self._kept.popitem(last=False)
+        database = self._site.database
+        changes = database.changes()  # before the job is read: what is committed meanwhile makes it old
+        stands = standing(database, job_id, caller)
+        with self._lock:
+            kept = self._kept.get((job_id, caller))
+        if kept is not None and kept.standing == stands:
+            said = kept.said
+        else:
+            seen = view(self._site, self._tallies, find(database, job_id, caller))
+            said = seen.model_dump_json().encode()
+            if seen.state == "running":
+                return said
+        with self._lock:
+            self._kept[job_id, caller] = _Kept(said, stands, changes)
+            self._kept.move_to_end((job_id, caller))
+            while len(self._kept) > VIEWS_KEPT:
+                self._kept.popitem(last=False)
         return said
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.errors import CliploopError, JobNotFound
@@ -37,6 +37,19 @@ from storage.tables import (
     Priority,
     SubmissionRow,
     WebhookRow,
+)
+
+# Built once: making a statement costs more than running it.
+_STANDING = (
+    select(SubmissionRow.owner, SubmissionRow.submitted_at, JobRow.state, JobRow.next_sequence)
+    .join(JobRow, JobRow.id == SubmissionRow.job_id)
+    .where(SubmissionRow.job_id == bindparam("job"))
+)
+_AHEAD = (
+    select(func.count())
+    .select_from(SubmissionRow)
+    .join(JobRow, JobRow.id == SubmissionRow.job_id)
+    .where(JobRow.state == "queued", SubmissionRow.submitted_at < bindparam("at"))
 )
 
 
@@ -299,9 +312,21 @@ def counts(database: SqlDatabase) -> dict[State, int]:
 def ahead_of(database: SqlDatabase, job: Submitted) -> int:
     """How many queued jobs were submitted before this one."""
     with database.read() as connection:
-        query = select(func.count()).select_from(SubmissionRow).join(JobRow, JobRow.id == SubmissionRow.job_id)
-        earlier = SubmissionRow.submitted_at < job.submitted_at
-        return int(connection.execute(query.where(JobRow.state == "queued", earlier)).scalar_one())
+        return int(connection.execute(_AHEAD, {"at": job.submitted_at}).scalar_one())
+
+
+def standing(database: SqlDatabase, job_id: str, owner: str | None) -> tuple[int, int | None]:
+    """All of a job that can change: its next entry's number, and while it is queued, how many are ahead of it.
+
+    Raises JobNotFound, for another owner's too.
+    """
+    with database.read() as connection:
+        row = connection.execute(_STANDING, {"job": job_id}).first()
+        if row is None or owner not in (None, row.owner):
+            raise JobNotFound(f"there is no job {job_id}")
+        if row.state != "queued":
+            return row.next_sequence, None
+        return row.next_sequence, int(connection.execute(_AHEAD, {"at": row.submitted_at}).scalar_one())
 
 
 def unfinished(database: SqlDatabase) -> dict[str, int]:

@@ -57,6 +57,23 @@ def test_what_is_committed_while_a_job_is_read_makes_the_answer_old(
     assert views.known(job_id, "") is None
 
 
+def test_a_job_that_stands_as_it_stood_is_not_put_together_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id, views = submitted(site), shown(site)
+    said = views.read(job_id, "")
+    later = submitted(site)
+    assert views.known(job_id, "") is None
+    monkeypatch.setattr("service.views.view", None)
+    assert views.read(job_id, "") == said
+    assert views.known(job_id, "") == said
+    monkeypatch.undo()
+    assert b'"queue_position":1' in views.read(later, "")
+    cancel(site.database, job_id, None)
+    assert b'"cancelled"' in views.read(job_id, "")
+    assert b'"queue_position":0' in views.read(later, "")
+
+
 def test_a_running_job_is_seen_anew_each_time(site: Site) -> None:
     job_id, views = submitted(site), shown(site)
     with site.database.write() as connection:
