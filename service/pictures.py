@@ -90,7 +90,10 @@ def _followed(url: str, rules: Rules, max_bytes: int, limit: float, trust: Trust
         answer = exchange("GET", url, rules, headers=headers, seconds=left, max_bytes=max_bytes, trust=trust)
         if answer.status not in _REDIRECTS:
             return _body(answer, max_bytes)
-        url = urljoin(url, answer.headers.get("location", ""))
+        try:
+            url = urljoin(url, answer.headers.get("location", ""))
+        except ValueError:
+            raise _unusable("it redirects to what is no address") from None
     raise _unusable(f"it redirects more than {MAX_REDIRECTS} times")
 
 

@@ -78,7 +78,10 @@ class Review(BaseModel):
         json_schema_extra={
             "examples": [
                 {"action": "resume"},
-                {"verdict": {"decision": "reject", "failure": "wrong_direction", "suggestion": "Go left."}},
+                {
+                    "verdict": {"decision": "reject", "failure": "wrong_direction", "suggestion": "Go left."},
+                    "at": "step/2/attempt/1",
+                },
             ],
             "oneOf": [{"required": ["action"]}, {"required": ["verdict"]}],
         },
@@ -86,6 +89,13 @@ class Review(BaseModel):
 
     action: Literal["resume"] | None = None
     verdict: Judgement | None = None
+    at: str | None = Field(
+        default=None,
+        max_length=200,
+        pattern="^(gate|step/[0-9]+)/attempt/[0-9]+$",
+        description="The attempt that the verdict is about; refused if the job waits with another one.",
+        examples=["step/2/attempt/1"],
+    )
 
 
 @router.post(
@@ -99,7 +109,7 @@ def review_job(request: Request, site: TheSite, caller: Caller, job_id: JobId, r
     if stored.state.state != "waiting":
         raise Refused(409, "illegal_state", f"job {job_id} is {stored.state.state}: it waits for nobody")
     if review.verdict is not None:
-        _judge(site, stored, review.verdict.verdict())
+        _judge(site, stored, review.verdict.verdict(), review.at)
     else:
         _refuse_resuming(site, stored)
         take_up(site.database, job_id)
@@ -119,26 +129,32 @@ def _refuse_resuming(site: Site, stored: StoredJob) -> None:
             f"job {stored.id} cannot go on, its records no longer fit: fork it from {step}"
             f" (POST /v1/jobs/{stored.id}/fork). {state.message}",
         )
-    if state.reason == "review" and _AWAITED.search(_next(site, stored)[2]):
-        raise Refused(
-            409, "verdict_awaited", f"job {stored.id} waits for a verdict: send verdict. {state.message}"
-        )
+    attempt = _attempt(_next(site, stored)[2]) if state.reason == "review" else ""
+    if attempt:
+        what = f"job {stored.id} waits for a verdict of {attempt}: send verdict. {state.message}"
+        raise Refused(409, "verdict_awaited", what)
 
 
-def _judge(site: Site, stored: StoredJob, verdict: Verdict) -> None:
+def _attempt(key: str) -> str:
+    """The attempt whose verdict is missing under that key; "" if it is no verdict's."""
+    found = _AWAITED.search(key)
+    return "" if found is None else key[: found.start()]
+
+
+def _judge(site: Site, stored: StoredJob, verdict: Verdict, at: str | None) -> None:
     """Record it. Raises Refused, BackendUnavailable."""
     lease = take(site.database, f"job/{stored.id}", f"{process_name('review')}:{secrets.token_hex(4)}")
     if lease is None:
         raise BackendUnavailable(f"somebody works on job {stored.id} just now: send the verdict again")
     try:
         task, policy, key = _next(site, stored)
-        if stored.state.reason not in _REASONS_OF_VERDICTS or not _AWAITED.search(key):
-            state = stored.state
-            raise Refused(
-                409,
-                "no_verdict_awaited",
-                f"job {stored.id} waits for another thing ({state.reason}): {state.message}",
-            )
+        state, attempt = stored.state, _attempt(key)
+        if state.reason not in _REASONS_OF_VERDICTS or not attempt:
+            what = f"job {stored.id} waits for another thing ({state.reason}): {state.message}"
+            raise Refused(409, "no_verdict_awaited", what)
+        if at not in (None, attempt):
+            what = f"job {stored.id} waits with {attempt}, not with {at}: look at that one"
+            raise Refused(409, "other_attempt", what)
         _record(site, stored.id, lease, task, policy, key, verdict)
     finally:
         hand_back(site.database, lease)

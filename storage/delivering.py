@@ -30,7 +30,8 @@ from storage.webhooks import Due, any_due, claim, delivered, failed, host_of, un
 LOOK_SECONDS = 1.0
 TRY_SECONDS = 15.0
 UNDER_WAY = 8
-STOP_SECONDS = 2.0  # tries that are still under way then are sent again by the next process
+FULL_SECONDS = 0.05  # between looks for room while there is more to do
+STOP_SECONDS = 1.0  # tries that are still under way then are sent again by the next process
 _GONE_STATUS = 410
 _log = logging.getLogger(__name__)
 
@@ -78,10 +79,15 @@ class Deliverer:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _threads: list[threading.Thread] = field(default_factory=list[threading.Thread], init=False)
 
+    @property
+    def room(self) -> int:
+        """How many more may be tried now."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        return UNDER_WAY - len(self._threads)
+
     def look(self) -> int:
         """Begin to try what is due, as far as there is room; how many were begun. Raises CliploopError."""
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
-        room = UNDER_WAY - len(self._threads)
+        room = self.room
         if not room or not any_due(self.database):
             return 0
         with self._lock:
@@ -154,10 +160,12 @@ def delivering(deliverer: Deliverer) -> Generator[None]:
     over = threading.Event()
 
     def deliver() -> None:
-        while not over.wait(LOOK_SECONDS):
+        pause = 0.0
+        while not over.wait(pause):
+            pause = LOOK_SECONDS
             try:
-                while deliverer.look() and not over.is_set():
-                    pass
+                if deliverer.look() or deliverer.room == 0:
+                    pause = FULL_SECONDS
             except CliploopError as error:
                 _log.warning("webhooks could not be looked for: %s", error)
             except Exception:

@@ -248,4 +248,7 @@ def counts(database: SqlDatabase) -> dict[str, int]:
 
 def host_of(url: str) -> str:
     """The host of a URL that was read before, for people and for counting."""
-    return urlsplit(url).netloc.lower()
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:  # it reads URLs a little otherwise than those who checked it
+        return "?"

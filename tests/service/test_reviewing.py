@@ -67,8 +67,11 @@ def test_a_job_waits_for_a_persons_verdicts_and_goes_on_with_them_to_its_end(
     refused = reviewed(client, job_id, {"action": "resume"})
     assert refused.status_code == 409
     assert refused.json()["code"] == "verdict_awaited"
+    assert "step/1/attempt/1" in refused.json()["detail"]
     seen = {"decision": "reject", "failure": "wrong_direction", "suggestion": "Go the other way.", "reason": "no"}
-    response = reviewed(client, job_id, {"verdict": seen})
+    other = reviewed(client, job_id, {"verdict": seen, "at": "step/1/attempt/2"})
+    assert (other.status_code, other.json()["code"]) == (409, "other_attempt")
+    response = reviewed(client, job_id, {"verdict": seen, "at": "step/1/attempt/1"})
     assert response.status_code == 200, response.text
     assert response.json()["state"] == "running"
     work(site)
@@ -162,6 +165,7 @@ def test_a_verdict_is_refused_while_somebody_works_on_the_job(site: Site, client
         {},
         {"action": "resume", **ACCEPT},
         {"action": "go"},
+        {**ACCEPT, "at": "step/x"},
         {"verdict": {"decision": "unclear"}},
         {"verdict": {}},
         {"verdict": {"decision": "reject", "failure": "ugly"}},
