@@ -48,6 +48,8 @@ def test_a_redirect_to_what_is_not_public_is_not_followed() -> None:
         "http://inside.example/",
         "file:///etc/passwd",
         "gopher://x/",
+        "http://[",
+        "//",
     ):
         with receiving((302, {"Location": inside}, b"")) as here:
             port = here.url.rpartition(":")[2]

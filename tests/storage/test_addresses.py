@@ -6,6 +6,8 @@ import socket
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from storage.addresses import AddressRefused, NameUnknown, Resolve, Rules, is_public, judged, read
 
@@ -144,6 +146,16 @@ def test_a_name_is_refused_if_any_of_its_addresses_is_not_public(address: str) -
 )
 def test_a_public_name_is_contacted_at_its_own_addresses(url: str, addresses: list[str]) -> None:
     assert contacted(url, to(*addresses)) == addresses
+
+
+@given(st.text(max_size=60), st.sampled_from(["", "http://", "https://", "http://[", "http://a@"]))
+def test_whatever_is_no_url_is_refused_in_words(text: str, beginning: str) -> None:
+    try:
+        address = read(beginning + text, Rules(WEB))
+    except AddressRefused:
+        return
+    assert address.host
+    assert address.host_header.isascii()
 
 
 def test_a_public_address_needs_no_resolver() -> None:
