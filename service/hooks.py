@@ -26,7 +26,7 @@ def in_form(secret: str | None) -> str | None:
 class Hook(BaseModel):
     """Where a job's news goes: job.waiting, job.succeeded, job.failed, job.cancelled, as Standard Webhooks.
 
-    Each is sent until a 2xx answers it: at once, then after 5 s, 30 s, 2 min, 10 min, 30 min, 1 h, 2 h, 4 h and 8 h,
+    Each is sent until a 2xx answers it: at once, then after 5 s, 30 s, 2, 10 and 30 min, 1, 2, 4 and 8 h,
     or when Retry-After says; always with the same webhook-id, in the order of the job's changes. 410 ends it.
     """
 
