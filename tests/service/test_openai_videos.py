@@ -29,6 +29,7 @@ from tests.service.openai_clients import async_client, breaking_once, farewell_u
 from tests.service.serving import client_of, served
 from tests.workers.sites import a_site
 
+ROOT = Path(__file__).parents[2]
 PNG, PROMPT = maze()
 
 
@@ -471,6 +472,20 @@ def test_a_remix_is_a_new_job_on_the_same_picture(site: Site, client: openai.Ope
         client.videos.remix(done, prompt="Paint the sky.")
     with pytest.raises(openai.NotFoundError):
         client.videos.remix("job-nobody", prompt=PROMPT)
+
+
+@pytest.mark.slow
+def test_the_documentations_example_runs_as_it_stands(
+    site: Site, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = (ROOT / "docs/openai.md").read_text().partition("```python\n")[2].partition("```")[0]
+    assert "127.0.0.1:8000" in code
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    with working(site):
+        exec(code.replace("http://127.0.0.1:8000", address).replace('"default"', f'"{PERFECT}"'), {})
+    assert probe(tmp_path / "video.mp4").num_frames > 1
+    assert (tmp_path / "spritesheet.jpg").read_bytes().startswith(b"\xff\xd8")
 
 
 def test_each_key_sees_its_own_videos(tmp_path: Path) -> None:
