@@ -15,7 +15,7 @@ PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo up test check lint bench-loop clean
+.PHONY: help demo up test check lint bench-loop bench-load clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ check: lint ## the quick half of `make test`: without the slow tests
 
 bench-loop: $(RUN) ## measure what the loop itself costs per attempt
 	@$(BIN)/python -m bench.loop
+
+bench-load: $(RUN) ## measure the service under load (about seven minutes, wants two cores for itself)
+	@$(BIN)/python -m bench.load
 
 clean: ## remove .venv, out/ and caches
 	rm -rf .venv out dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
