@@ -6,6 +6,7 @@ import base64
 import binascii
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,20 +48,23 @@ def submit(
     It always carries an idempotency key, one of its own where none is given: sent again because an answer was
     lost, it is no second job. Raises OSError for a file that cannot be read.
     """
-    said: Mapping[str, Any] = {
+    values: Mapping[str, Any] = {
         "prompt": prompt, "preset": preset, "generator": generator, "planner": planner, "verifier": verifier,
         "strategy": strategy, "gate": gate, "max_steps": max_steps, "max_attempts": max_attempts, "seed": seed,
-        "budget": _as_text(budget), "priority": priority, "webhook_url": webhook_url,
-        "webhook_secret": webhook_secret,
+        "budget": _as_text(budget), "priority": priority,
     }  # fmt: skip
-    form = {field: str(value) for field, value in said.items() if value is not None}
-    request = Request(
-        "POST",
-        "/v1/jobs",
-        headers=_once(idempotency_key),
-        form=form if not isinstance(picture, Artifact) else {**form, "picture": picture.id},
-        file=None if isinstance(picture, Artifact) else ("picture", *_content(picture, name)),
-    )
+    said = {field: value for field, value in values.items() if value is not None}
+    hook = {
+        field: value for field, value in (("url", webhook_url), ("secret", webhook_secret)) if value is not None
+    }
+    request = Request("POST", "/v1/jobs", headers=_once(idempotency_key))
+    if isinstance(picture, Artifact):
+        told = {"webhook": hook} if hook else {}
+        request = replace(request, json={**said, **told, "picture": picture.id})
+    else:
+        form = said | {f"webhook_{field}": value for field, value in hook.items()}
+        texts = {field: str(value) for field, value in form.items()}
+        request = replace(request, form=texts, file=("picture", *_content(picture, name)))
     return read_as(Job, (yield from answered(patience, request)))
 
 

@@ -23,6 +23,7 @@ from cliploop.terminal import (
 from orchestrator.records import Trajectory
 
 BY_ITSELF = frozenset({"backend", "disk"})  # what the service tries again without a person
+BY_VERDICT = frozenset({"review", "unclear"})
 
 
 def watch_command(job_id: str, contact: Contact) -> int:
@@ -72,11 +73,12 @@ class _Watch:
         for event in self._client.events(self._job.id, on_lost=self._lost):
             self._found_again()
             if event.kind == "deleted":
-                return Report(self._job, None, self._contact, deleted=True)
+                return Report(self._job, None, self._contact, self._client.url, deleted=True)
             if self._show(event):
                 break
         job = self._client.get(self._job.id)
-        return Report(job, self._trajectory() if job.state == "succeeded" else None, self._contact)
+        told = self._trajectory() if job.state == "succeeded" else None
+        return Report(job, told, self._contact, self._client.url)
 
     def _begin(self) -> None:
         told = self._trajectory()
@@ -130,6 +132,7 @@ class Report:
     job: Job
     trajectory: Trajectory | None
     contact: Contact
+    address: str
     deleted: bool = False
 
     @property
@@ -157,6 +160,8 @@ class Report:
         if job.ended:
             yield Line(f"To fetch it: {self.contact.again('download', job.id)}", "head", whole=True)
         else:
+            if job.reason in BY_VERDICT:
+                yield Line(f"To let it go on: POST {self.address}/v1/jobs/{job.id}/review", "head", whole=True)
             yield Line(f"To watch on, once somebody let it go on: {self.again}", "head", whole=True)
 
     @property

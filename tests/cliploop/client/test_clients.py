@@ -27,6 +27,7 @@ from cliploop.client import (
 )
 from cliploop.site import Site
 from orchestrator.records import Budget
+from storage.journal import SqlJournal
 from tests.cliploop.client.conftest import submitted
 from tests.cliploop.client.connections import Calls, after_bytes, losing
 from tests.service.asking import PERFECT, maze, work
@@ -118,6 +119,34 @@ def test_a_job_is_retried_and_forked(calls: Calls, finished: str) -> None:
         calls("fork", finished, 999)
     for job in (again, other):
         calls("delete", job.id)
+
+
+def test_an_uploaded_picture_is_named_by_a_submission(calls: Calls, tmp_path: Path) -> None:
+    png, prompt = maze(6)
+    (tmp_path / "maze.png").write_bytes(png)
+    uploaded = calls("upload", tmp_path / "maze.png")
+    assert uploaded.size.width == 128
+    job = calls("submit", uploaded, prompt, generator=PERFECT, max_steps=4, budget="vlm_calls=40", seed=6)
+    assert (job.seed, job.progress.max_steps) == (6, 4)
+    assert calls("trajectory", job.id).task.picture == uploaded.id
+    calls("delete", job.id)
+    with pytest.raises(RequestRejected, match="not a picture"):
+        calls("upload", b"text")
+
+
+def test_a_job_that_waits_is_reviewed(calls: Calls, site: Site, client: Client) -> None:
+    job_id = submitted(client)
+    with pytest.raises(WrongMoment, match="queued"):
+        calls("review", job_id, "resume")
+    journal = SqlJournal(site.database, job_id)
+    journal.set_state("running")
+    journal.set_state("waiting", reason="unclear", message="no clear reply", key="step/1/plan")
+    with pytest.raises(WrongMoment):
+        calls("review", job_id, "reject", failure="wrong_direction", suggestion="Go left.", good_fraction=0.5)
+    assert calls("get", job_id).state == "waiting"
+    assert calls("review", job_id, "resume").state == "running"
+    work(site)
+    assert calls("get", job_id).ended
 
 
 def test_the_server_says_what_it_offers(calls: Calls) -> None:
