@@ -74,16 +74,16 @@ def measure(folder: Path, in_flight: int, load: Load, elsewhere: Elsewhere) -> l
         bodies = itertools.cycle([submission(seed, load.width, load.height) for seed in range(PICTURES)])
         first, last, used = _keep_in_flight(service, in_flight, load, bodies)
         marks = steady(read_marks(service.marks.read_text()), first, last)
-    share = busy_share(marks)
+    within = busy_share(marks)
     mean = statistics.mean(mark.ended - mark.began for mark in marks)
-    by_sleep = load.render_seconds * len(marks) / (marks[-1].ended - marks[0].began)
+    share = load.render_seconds * len(marks) / (marks[-1].ended - marks[0].began)
     gaps = [after.began - before.ended for before, after in itertools.pairwise(marks)]
     aimed = in_flight >= FROM_IN_FLIGHT
     aim = f"≥ {AIM:.0%}" if aimed else ""
     name = f"{in_flight} in flight"
     return [
         Figure(f"{name}: the generator runs", f"{share:.1%}", aim, share >= AIM if aimed else None),
-        Figure(f"{name}: renders, their mean, share by the sleep", f"{len(marks)}, {mean:.3f} s, {by_sleep:.1%}"),
+        Figure(f"{name}: renders, their mean, share within them", f"{len(marks)}, {mean:.3f} s, {within:.1%}"),
         Figure(
             f"{name}: gap between renders, median (max)", f"{_ms(statistics.median(gaps))} ({_ms(max(gaps))})"
         ),
