@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from cliploop.terminal import one_line
 from orchestrator.errors import (
     BackendMisconfigured,
     BackendUnavailable,
@@ -91,7 +92,12 @@ def problem(
     """The response."""
     title = HTTPStatus(status).phrase
     document = Problem(
-        type=f"urn:cliploop:{code}", title=title, status=status, detail=detail, code=code, errors=errors
+        type=f"urn:cliploop:{code}",
+        title=title,
+        status=status,
+        detail=one_line(detail),  # it may repeat what was sent
+        code=code,
+        errors=errors,
     )
     return JSONResponse(
         document.model_dump(exclude_none=True), status, headers=dict(headers or {}), media_type=MEDIA_TYPE
@@ -173,7 +179,8 @@ def invalid(errors: list[Any]) -> JSONResponse:
 
 
 def _where(error: Any) -> str:
-    return ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path")) or "body"
+    where = ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
+    return one_line(where) or "body"
 
 
 def _words(error: Any) -> str:
