@@ -276,7 +276,7 @@ def worker_render(
 @worker_app.command("alive", help="Exit 0 if a worker of this machine lives, else 1: for health checks.")
 def worker_alive() -> int:
     with opened(False) as terminal:
-        from cliploop.commands.worker import alive_command
+        from cliploop.commands.alive import alive_command
 
         return alive_command(terminal)
 

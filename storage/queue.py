@@ -23,6 +23,7 @@ from rq.intermediate_queue import IntermediateQueue
 from rq.serializers import JSONSerializer
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable
+from storage import beats
 from storage.tables import Priority
 
 REASON = "reason"
@@ -33,7 +34,6 @@ _OF = "__"  # between a message's job and its own name; RQ allows letters, digit
 _COUNTS = "cliploop:counts"
 ANSWER_SECONDS = 10.0  # longer than any wait for a message
 WORDS_KEPT_SECONDS = 3600  # of a job's progress, which is transient
-BEAT_KEPT_SECONDS = 15  # a worker that says nothing for so long is not counted as living
 
 
 @dataclass(frozen=True)
@@ -151,18 +151,17 @@ class Messages:
     def beat(self, worker: str) -> None:
         """Note that this worker lives; forgotten soon, unless it says so again."""
         with _reached():
-            self._redis.set(_beat_key(worker), "", ex=BEAT_KEPT_SECONDS)
+            beats.note(self._redis, worker)
 
     def forget_beat(self, worker: str) -> None:
         """It has ended."""
         with _reached():
-            self._redis.delete(_beat_key(worker))
+            beats.forget(self._redis, worker)
 
     def beating(self) -> list[str]:
         """The workers that live, by name."""
         with _reached():
-            keys = self._redis.scan_iter(match=_beat_key("*"), count=1000)
-            return sorted({key.decode().removeprefix(_beat_key("")) for key in keys})
+            return beats.living(self._redis)
 
     def pool(self, seconds: float) -> ConnectionPool:
         """Other connections to the same broker, on which nobody waits longer than that for an answer."""
@@ -207,10 +206,6 @@ class Messages:
 
 def _channel(job_id: str) -> str:
     return f"cliploop:job:{job_id}"
-
-
-def _beat_key(worker: str) -> str:
-    return f"cliploop:worker:{worker}"
 
 
 def _progress_key(job_id: str) -> str:

@@ -11,11 +11,12 @@ import threading
 from collections.abc import Generator
 
 from orchestrator.errors import BackendUnavailable
-from storage.queue import BEAT_KEPT_SECONDS, Messages
+from storage.beats import KEPT_SECONDS
+from storage.queue import Messages
 
 
 @contextlib.contextmanager
-def beating(messages: Messages, name: str, seconds: float = BEAT_KEPT_SECONDS / 4) -> Generator[None]:
+def beating(messages: Messages, name: str, seconds: float = KEPT_SECONDS / 4) -> Generator[None]:
     """Note it now and so often while the block runs."""
     over = threading.Event()
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from cliploop.commands.boundary import guarded
 from cliploop.compose import Composition
-from cliploop.site import Addresses, Site, machine, process_name
+from cliploop.site import Addresses, Site, process_name
 from cliploop.terminal import Terminal
-from orchestrator.errors import BackendMisconfigured, BackendUnavailable
-from storage.queue import REASON, Messages, render_queues
+from orchestrator.errors import BackendMisconfigured
+from storage.queue import REASON, render_queues
 from workers.limits import Limits
 from workers.pulse import beating
 from workers.worker import Worker
@@ -51,34 +51,14 @@ def render_command(
     return guarded(terminal, work)
 
 
-def alive_command(terminal: Terminal) -> int:
-    """Say which workers of this machine live; exit 1 if none does."""
-
-    def look() -> int:
-        here = f"@{machine()}:"
-        with contextlib.closing(Messages(_broker(Addresses.of(os.environ)))) as messages:
-            found = [name for name in messages.beating() if here in name]
-        if not found:
-            raise BackendUnavailable(f"no worker of this machine ({machine()}) has said lately that it lives")
-        terminal.say(f"alive: {', '.join(found)}", whole=True)
-        return 0
-
-    return guarded(terminal, look)
-
-
 def opened_site(config: Path | None, environ: Mapping[str, str]) -> Site:
     """The site that the environment names. Raises BackendMisconfigured, BackendUnavailable."""
     addresses = Addresses.of(environ)
-    _broker(addresses)
-    return Site.opened(addresses, Composition.read(config, environ, Path()))
-
-
-def _broker(addresses: Addresses) -> str:
     if not addresses.broker:
         raise BackendMisconfigured(
             "there is no broker: set CLIPLOOP_REDIS_URL, or run `cliploop up`, which brings one"
         )
-    return addresses.broker
+    return Site.opened(addresses, Composition.read(config, environ, Path()))
 
 
 def log_to_stderr() -> None:

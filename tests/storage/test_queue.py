@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable
+from storage import beats
 from storage.broker import embedded
-from storage.queue import ADVANCE, BEAT_KEPT_SECONDS, RENDER, Message, Messages, render_queue, render_queues
+from storage.queue import ADVANCE, RENDER, Message, Messages, render_queue, render_queues
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_a_worker_lives_as_long_as_it_says_so(messages: Messages) -> None:
     messages.beat("reason@here:7")
     messages.beat("render@there:8")
     assert messages.beating() == ["reason@here:7", "render@there:8"]
-    assert 0 < messages._redis.ttl("cliploop:worker:reason@here:7") <= BEAT_KEPT_SECONDS
+    assert 0 < messages._redis.ttl("cliploop:worker:reason@here:7") <= beats.KEPT_SECONDS
     messages.forget_beat("reason@here:7")
     assert messages.beating() == ["render@there:8"]
     assert messages.depths() == {}
