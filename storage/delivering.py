@@ -95,7 +95,7 @@ class Deliverer:
         begun = claim(self.database, room, busy)
         for due in begun:
             with self._lock:
-                self._busy[host_of(due.webhook.url)] += 1
+                self._busy.update(due.places.keys())
             thread = threading.Thread(target=self._try, args=(due,), name=f"webhook {due.id}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -108,7 +108,6 @@ class Deliverer:
             thread.join(max(0.0, limit - time.monotonic()))
 
     def _try(self, due: Due) -> None:
-        host = host_of(due.webhook.url)
         try:
             self._told(due)
         except CliploopError as error:  # the claim runs out, and it is tried again
@@ -117,7 +116,7 @@ class Deliverer:
             _log.exception("webhook %s", due.id)
         finally:
             with self._lock:
-                self._busy[host] -= 1
+                self._busy.subtract(due.places.keys())
 
     def _told(self, due: Due) -> None:
         try:

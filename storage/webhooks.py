@@ -25,7 +25,8 @@ from storage.tables import DeliveryRow, EntryRow, JobRow, SubmissionRow, Webhook
 NOTABLE = frozenset({"waiting", "succeeded", "failed", "cancelled"})
 SECRET_PREFIX = "whsec_"
 CLAIM_SECONDS = 60.0  # longer than any try takes
-AT_A_HOST = 2  # tries under way at one host: a slow one is not everybody's
+AT_A_HOST = 2  # tries under way in a process at one host: a slow one is not everybody's
+OF_AN_OWNER = 6  # likewise for the jobs of one API key, with as many slow hosts as it likes
 GONE = "410: the receiver wants to hear no more of this job"
 MAX_ERROR_CHARS = 300
 LONGEST_PAUSE_SECONDS = 12 * 3600.0  # whatever a receiver asks for
@@ -49,6 +50,7 @@ class Due:
     job_id: str
     sequence: int
     tries: int
+    owner: str
     webhook: Webhook
     state: Mapping[str, Any]  # as the journal has it
     changed_at: float
@@ -60,6 +62,11 @@ class Due:
     def id(self) -> str:
         """The same however often it is tried."""
         return f"msg_{self.job_id}_{self.sequence}"
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Where a try counts, and how many may be under way there."""
+        return _places(self.webhook.url, self.owner)
 
 
 @dataclass(frozen=True)
@@ -120,23 +127,24 @@ def any_due(database: SqlDatabase) -> bool:
 def claim(database: SqlDatabase, limit: int, busy: Mapping[str, int]) -> list[Due]:
     """Take up to `limit` deliveries that are due, one a job, in the order of its sequence.
 
-    `busy`: how many tries are under way here at each host.
+    `busy`: how many tries are under way here at each place.
     """
     with database.write() as connection:
         now = database.now(connection)
         under_way = Counter(busy)
         claimed: list[Due] = []
         for row in connection.execute(_due(now)).all():
-            host = host_of(row.url)
+            places = _places(row.url, row.owner)
             if len(claimed) == limit:
                 break
-            if under_way[host] >= AT_A_HOST:
+            if any(under_way[place] >= most for place, most in places.items()):
                 continue
-            under_way[host] += 1
+            under_way.update(places.keys())
             due = Due(
                 row.job_id,
                 row.sequence,
                 row.tries + 1,
+                row.owner,
                 Webhook(row.url, row.secret),
                 row.value,
                 row.recorded_at,
@@ -158,16 +166,11 @@ def _due(now: float) -> Any:
         earlier.next_at.is_not(None),
     )
     columns = DeliveryRow.job_id, DeliveryRow.sequence, DeliveryRow.tries, WebhookRow.url, WebhookRow.secret
-    told = (
-        EntryRow.value,
-        EntryRow.recorded_at,
-        SubmissionRow.submitted_at,
-        SubmissionRow.preset,
-        JobRow.parent_id,
-    )
+    told = EntryRow.value, EntryRow.recorded_at, JobRow.parent_id
+    asked = SubmissionRow.owner, SubmissionRow.submitted_at, SubmissionRow.preset
     same = (EntryRow.job_id == DeliveryRow.job_id) & (EntryRow.sequence == DeliveryRow.sequence)
     return (
-        select(*columns, *told)
+        select(*columns, *told, *asked)
         .join(WebhookRow, WebhookRow.job_id == DeliveryRow.job_id)
         .join(EntryRow, same)
         .join(SubmissionRow, SubmissionRow.job_id == DeliveryRow.job_id)
@@ -244,6 +247,10 @@ def counts(database: SqlDatabase) -> dict[str, int]:
         )
         taken, pending, all_of_them = connection.execute(query).one()
         return {"delivered": taken, "pending": pending, "given_up": all_of_them - taken - pending}
+
+
+def _places(url: str, owner: str) -> dict[str, int]:
+    return {f"host {host_of(url)}": AT_A_HOST, f"owner {owner}": OF_AN_OWNER}
 
 
 def host_of(url: str) -> str:

@@ -7,6 +7,7 @@ import json
 import logging
 import socket
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -32,8 +33,8 @@ SECRET = new_secret()
 HERE = webhook_rules(private=True)
 
 
-def a_job(database: SqlDatabase, url: str, job_id: str = "job-1") -> str:
-    submit(database, job_id, TASK, POLICY, Request("", "default", webhook=Webhook(url, SECRET)))
+def a_job(database: SqlDatabase, url: str, job_id: str = "job-1", owner: str = "") -> str:
+    submit(database, job_id, TASK, POLICY, Request(owner, "default", webhook=Webhook(url, SECRET)))
     return job_id
 
 
@@ -220,6 +221,16 @@ def test_a_slow_host_holds_up_no_other(opened: OpenDatabase) -> None:
     assert errors.count("no answer in 0.3 s") == 2
 
 
+def test_one_owners_many_hosts_hold_up_no_other_owner(opened: OpenDatabase) -> None:
+    database = opened()
+    for number in range(20):
+        move(database, a_job(database, f"http://{number}.example/", f"many-{number}", "many"), RUNNING, DONE)
+    move(database, a_job(database, "http://one.example/", "one", "other"), RUNNING, DONE)
+    claimed = claim(database, 8, {})
+    assert [due.owner for due in claimed] == ["many"] * 6 + ["other"]
+    assert claim(database, 8, Counter(place for due in claimed for place in due.places)) == []
+
+
 def test_a_hostile_receiver_is_left_and_tried_again_later(opened: OpenDatabase) -> None:
     database = opened()
 
@@ -316,7 +327,7 @@ def test_a_secret_has_the_form_of_standard_webhooks() -> None:
 
 def test_a_message_is_the_same_at_every_try() -> None:
     due = Due(
-        "job-1", 3, 1, Webhook("http://example.org", SECRET), {"state": "failed"}, 1.5, 1.0, "default", None
+        "job-1", 3, 1, "", Webhook("http://example.org", SECRET), {"state": "failed"}, 1.5, 1.0, "default", None
     )
     assert message(due) == message(replace(due, tries=2))
     assert due.id == replace(due, tries=7).id
