@@ -14,18 +14,22 @@ from typing import Any
 
 from cliploop.asked import SystemClock
 from cliploop.compose import Composition
+from orchestrator.errors import JobWaiting
 from orchestrator.ports import Ports
 from orchestrator.records import Policy, Task
 from storage.artifacts import LocalArtifacts
 from storage.booked import BookedArtifacts, Store
 from storage.database import Database
+from storage.folders import low_on_space
 from storage.jobs import StoredJob
 from storage.postgres import PostgresDatabase
 from storage.queue import Messages
 from storage.s3 import S3Artifacts
 from storage.sql import SqlDatabase
+from storage.sweeper import Sweep, Terms
 
 DATA = Path("cliploop-data")
+HOUR_SECONDS, DAY_SECONDS = 3600.0, 86400.0
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,32 @@ class Site:
             cancelled=cancelled,
             scratch=self.scratch,
         )
+
+    def sweep(self, *, dry: bool = False, strays: bool = False) -> Sweep:
+        """A sweep by the operator's settings."""
+        kept = self.composition.settings.service
+        retention = None if kept.retention_days is None else kept.retention_days * DAY_SECONDS
+        terms = Terms(kept.sweep_after_seconds, kept.upload_keep_hours * HOUR_SECONDS, retention)
+        return Sweep(self.database, self.artifacts.store, self.scratch, terms, dry=dry, strays=strays)
+
+    @property
+    def least_free_bytes(self) -> int:
+        """The low-water mark of this machine's disk."""
+        return int(self.composition.settings.service.min_free_gib * 2**30)
+
+    def has_room(self) -> bool:
+        """Whether the disk has at least so much left: with less, no new clip is begun."""
+        return not low_on_space(self.scratch, self.least_free_bytes)
+
+    def require_room(self) -> None:
+        """Raise JobWaiting(disk) below the low-water mark."""
+        if not self.has_room():
+            least = self.composition.settings.service.min_free_gib
+            raise JobWaiting(
+                "disk",
+                f"less than {least:g} GiB are free at {self.scratch.parent}: free some space, "
+                "then jobs go on by themselves",
+            )
 
     def close(self) -> None:
         """Give back every connection."""

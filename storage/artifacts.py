@@ -130,19 +130,11 @@ class LocalArtifacts:
 
     def stored(self) -> Iterator[StoredFile]:
         """Every artifact in the folder."""
-        with os.scandir(self.root) as entries:
-            for entry in entries:
-                if is_key(entry.name):
-                    with contextlib.suppress(FileNotFoundError):
-                        info = entry.stat(follow_symlinks=False)
-                        yield StoredFile(entry.name, info.st_size, info.st_mtime)
-
-    def num_bytes(self, key: ArtifactKey) -> int:
-        """How large the artifact is; 0 if it is not there."""
-        try:
-            return (self.root / checked(key)).stat().st_size
-        except FileNotFoundError:
-            return 0
+        for path in list(self.root.iterdir()):  # to its end first: files go meanwhile
+            if is_key(path.name):
+                with contextlib.suppress(FileNotFoundError):
+                    info = path.lstat()
+                    yield StoredFile(path.name, info.st_size, info.st_mtime)
 
     def remove(self, keys: Sequence[ArtifactKey]) -> None:
         """Remove these for good; what is not there is no error."""
@@ -151,16 +143,20 @@ class LocalArtifacts:
             with self._refusing(0):
                 (self.root / checked(key)).unlink(missing_ok=True)
 
-    def clean(self) -> int:
-        """Remove what killed processes left half-written; its bytes. A living writer holds a lock on its part."""
-        num_bytes = 0
+    def clean(self, *, dry: bool = False) -> tuple[int, int]:
+        """Remove what killed processes left half-written: how many files, of how many bytes. `dry`: only say so.
+
+        A living writer holds a lock on its part.
+        """
+        count = num_bytes = 0
         for part in self.root.glob(f".*{_PART}"):
             with contextlib.suppress(OSError), part.open("rb") as file:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
                 size = os.fstat(file.fileno()).st_size
-                part.unlink()
-                num_bytes += size
-        return num_bytes
+                if not dry:
+                    part.unlink()
+                count, num_bytes = count + 1, num_bytes + size
+        return count, num_bytes
 
     def close(self) -> None:
         """Nothing is open."""

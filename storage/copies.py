@@ -52,6 +52,10 @@ class Copies:
             for key in keys:
                 (self._files.root / key).unlink(missing_ok=True)
 
+    def clean(self, *, dry: bool = False) -> tuple[int, int]:
+        """See LocalArtifacts."""
+        return self._files.clean(dry=dry)
+
     def keys(self) -> list[ArtifactKey]:
         """What there are copies of."""
         with os.scandir(self._files.root) as entries:

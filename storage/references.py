@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from orchestrator.records import ArtifactKey
@@ -105,6 +105,12 @@ def is_upload(connection: Connection, owner: str, artifact: ArtifactKey) -> bool
     return connection.execute(select(UploadRow.artifact).where(*ours)).first() is not None
 
 
+def num_uploads(connection: Connection, before: float) -> int:
+    """How many uploads are from before a moment (seconds since the epoch)."""
+    query = select(func.count()).select_from(UploadRow).where(UploadRow.created_at < before)
+    return int(connection.execute(query).scalar_one())
+
+
 def expire_uploads(connection: Connection, before: float, now: float) -> int:
     """Let go of what was uploaded before a moment (seconds since the epoch); how many uploads."""
     old = UploadRow.created_at < before
@@ -139,9 +145,10 @@ def adopt(connection: Connection, keys: Sequence[ArtifactKey]) -> None:
     connection.execute(strays.on_conflict_do_nothing())
 
 
-def known(connection: Connection, keys: Sequence[ArtifactKey]) -> set[ArtifactKey]:
-    """Those of the keys that are on the books."""
-    return set(connection.execute(select(ArtifactRow.key).where(ArtifactRow.key.in_(keys))).scalars())
+def since(connection: Connection, keys: Sequence[ArtifactKey]) -> dict[ArtifactKey, float | None]:
+    """Of those keys that are on the books: since when nobody holds them, None where somebody does."""
+    query = select(ArtifactRow.key, ArtifactRow.unreferenced_since).where(ArtifactRow.key.in_(keys))
+    return {row.key: row.unreferenced_since for row in connection.execute(query)}
 
 
 def condemn(connection: Connection, keys: Sequence[ArtifactKey], before: float) -> None:

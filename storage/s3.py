@@ -23,6 +23,7 @@ from storage.copies import MOST_BYTES, Copies
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 30  # between bytes
+TRIES = 4  # over a few seconds; a fault of the server's is no reason to lose a clip
 LISTED_AT_ONCE = DELETED_AT_ONCE = 1000  # as many as S3 takes
 _ADDRESS = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>[A-Za-z0-9/_.=+-]*))?")
 _ONE_REQUEST = 2**31  # an object up to twice this goes in one request: nothing half-sent stays in the bucket
@@ -89,16 +90,6 @@ class S3Artifacts:
                 return
             asked["ContinuationToken"] = answer["NextContinuationToken"]
 
-    def num_bytes(self, key: ArtifactKey) -> int:
-        """How large the artifact is; 0 if it is not there."""
-        try:
-            with self._translated():
-                return int(
-                    self._s3.call_s3("head_object", Bucket=self._bucket, Key=self._prefix + key)["ContentLength"]
-                )
-        except ArtifactMissing:
-            return 0
-
     def remove(self, keys: Sequence[ArtifactKey]) -> None:
         """Remove these for good, and their copies here; what is not there is no error."""
         for first in range(0, len(keys), DELETED_AT_ONCE):
@@ -110,6 +101,10 @@ class S3Artifacts:
             for refused in done.get("Errors", []):
                 raise self._refused(str(refused.get("Code")))
         self.copies.drop(keys)
+
+    def clean(self, *, dry: bool = False) -> tuple[int, int]:
+        """Of the copies here: see LocalArtifacts. In the bucket nothing is ever half-written."""
+        return self.copies.clean(dry=dry)
 
     def close(self) -> None:
         """Give back the connections."""
@@ -183,15 +178,17 @@ def _address(url: str) -> tuple[str, str]:
 
 def _file_system() -> Any:
     try:
-        return cast("Any", fsspec).filesystem(
+        made = cast("Any", fsspec).filesystem(
             "s3",
             skip_instance_cache=True,
             use_listings_cache=False,
             config_kwargs={
                 "connect_timeout": CONNECT_SECONDS,
                 "read_timeout": READ_SECONDS,
-                "retries": {"total_max_attempts": 1},  # s3fs tries again itself
+                "retries": {"mode": "standard", "total_max_attempts": TRIES},
             },
         )
     except ImportError as error:
         raise BackendMisconfigured("artifacts in S3 need s3fs: pip install 'cliploop[s3]'") from error
+    made.retries = 1  # its own tries would multiply those, and know fewer reasons
+    return made
