@@ -170,9 +170,9 @@ def _read(service: Service, paths: Sequence[str], seconds: float, connections: i
     out = service.folder / "read.json"
     asked = {"paths": list(paths), "seconds": seconds, "connections": connections, "per_second": rate}
     before = cpu_seconds(service.pids("api"))
-    client = _client("read", service.address, out)
-    _tell(client, json.dumps(asked))
-    if client.wait():
+    with _client("read", service.address, out) as client:
+        _tell(client, json.dumps(asked))
+    if client.returncode:
         raise CliploopError("the process of readers failed")
     found: dict[str, Any] = json.loads(out.read_text())
     used = cpu_seconds(service.pids("api")) - before
