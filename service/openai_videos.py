@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from cliploop.admission import admitted
@@ -231,10 +231,7 @@ def _sent(request: Request, site: Site, artifact: ArtifactKey, media_type: str, 
 def remix_video(request: Request, site: TheSite, caller: Caller, video_id: VideoId, remix: Remix) -> Response:
     """A new job from the same first picture, with the same policy and another prompt."""
     parent = find(site.database, video_id, caller)
-    task, policy = asked_of(parent.job)
-    task = task.model_copy(update={"prompt": remix.prompt})
-    refuse_unplayable(task, policy)
-    site.composition.planner(policy.planner, FrameReader(site.artifacts)).accepts(task)
+    task, policy = _anew(site, parent, remix.prompt)
     requested = Requested(
         caller,
         parent.preset,
@@ -247,6 +244,22 @@ def remix_video(request: Request, site: TheSite, caller: Caller, video_id: Video
     )
     job_id = repeated(site.database, requested) or store(site, task, policy, requested)
     return _shown(request, site, find(site.database, job_id, caller))
+
+
+def _anew(site: Site, parent: Submitted, prompt: str) -> tuple[Task, Policy]:
+    """The parent's task with another prompt. Raises Wrong, TaskRejected."""
+    try:
+        task, policy = asked_of(parent.job)
+    except ValidationError as error:
+        what = f"video {parent.job.id} was stored by another version: create a new one from its picture"
+        raise Wrong("other_version", what, status=409) from error
+    task = task.model_copy(update={"prompt": prompt})
+    refuse_unplayable(task, policy)
+    try:
+        site.composition.planner(policy.planner, FrameReader(site.artifacts)).accepts(task)
+    except BackendMisconfigured as error:  # the settings have changed since
+        raise TaskRejected(str(error), reason="misconfigured") from error
+    return task, policy
 
 
 @router.post("/edits", include_in_schema=False)

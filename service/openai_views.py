@@ -112,21 +112,26 @@ def _progress(tallies: Tallies, job: Submitted, tally: Tally) -> int:
     state = job.job.state.state
     if state == "succeeded":
         return 100
-    if state == "running":
-        policy = job.job.policy
-        tally.percent = max(tally.percent, _percent(tallies, job.job.id, tally, policy))
+    if state != "queued":
+        percent = _percent(tally, job.job.policy, _fraction(tallies, job.job.id, tally))
+        tally.percent = max(tally.percent, percent, state == "running")
     return tally.percent
 
 
-def _percent(tallies: Tallies, job_id: str, tally: Tally, policy: Any) -> int:
+def _percent(tally: Tally, policy: Any, fraction: float) -> int:
+    """Of all attempts in all steps that there may be, how many are behind; at most 99."""
     step, attempt = tally.furthest
     max_steps, max_attempts = int(policy.get("max_steps", 1)), int(policy.get("max_attempts", 1))
+    done = min(1.0, (max(0, attempt - 1) + fraction) / max_attempts)
+    return max(0, min(99, int(100 * (max(0, step - 1) + done) / max_steps)))
+
+
+def _fraction(tallies: Tallies, job_id: str, tally: Tally) -> float:
+    """How much of the clip that is being rendered is there."""
     told = tallies.told(job_id)
-    within = 0.0
-    if told is not None and where(str(told.get("key"))) > tally.rendered:
-        within = float(told["fraction"])
-    done = min(1.0, (max(0, attempt - 1) + within) / max_attempts) if attempt else 0.0
-    return max(1, min(99, int(100 * (max(0, step - 1) + done) / max_steps)))
+    if told is None or where(str(told.get("key"))) <= tally.rendered:  # of a clip that has been recorded since
+        return 0.0
+    return float(told["fraction"])
 
 
 def _seconds(job: Submitted, tally: Tally) -> str:

@@ -17,13 +17,17 @@ import httpx
 import openai
 import pytest
 from PIL import Image
+from sqlalchemy import update
 
 from cliploop.site import Site
 from media.probe import probe
+from orchestrator.errors import BackendUnavailable
 from service.app import create_app
+from service.openai_views import video_view
 from storage.keys import create as create_key
 from storage.leases import hand_back, take
 from storage.submissions import cancel, listed
+from storage.tables import JobRow
 from tests.service.asking import PERFECT, as_data_url, maze, submission, work
 from tests.service.openai_clients import async_client, breaking_once, farewell_unheard, sync_client, working
 from tests.service.serving import client_of, served
@@ -183,6 +187,17 @@ def test_progress_never_goes_back_and_is_100_only_when_the_video_is_there(
     assert video.status == "completed"
     assert seen == sorted(seen)
     assert len(set(seen)) > 3
+
+
+def test_progress_is_the_same_for_a_process_that_was_not_there(site: Site, client: openai.OpenAI) -> None:
+    video = created(client, model="simulated", extra_body={"max_steps": 3, "seed": 5})
+    work(site, messages=3)
+    seen = client.videos.retrieve(video.id).progress
+    assert 1 < seen < 100
+    cancel(site.database, video.id, None)
+    with served(create_app(site)) as other, sync_client(other) as newcomer:
+        assert newcomer.videos.retrieve(video.id).progress == seen
+    work(site)
 
 
 def test_the_wait_between_two_looks_is_said_until_the_end(
@@ -440,6 +455,28 @@ def test_an_answer_that_was_lost_on_its_way_gives_the_same_video_again(site: Sit
     assert after - before == {video.id}
 
 
+@pytest.mark.parametrize(
+    "fault", [RuntimeError("broken"), BackendUnavailable("the database is away", retry_after_seconds=1)]
+)
+def test_a_fault_after_the_job_was_stored_gives_the_same_video_again(
+    site: Site, client: openai.OpenAI, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    before = {job.job.id for job in listed(site.database, None, limit=100)}
+    faults = [fault]
+
+    def shown(*asked: Any) -> Any:
+        if faults:
+            raise faults.pop()
+        return video_view(*asked)
+
+    monkeypatch.setattr("service.openai_videos.video_view", shown)
+    seed = 1 + isinstance(fault, RuntimeError)  # no other test's words
+    video = created(client, extra_body={"seed": seed, "max_steps": 4})
+    assert not faults
+    after = {job.job.id for job in listed(site.database, None, limit=100)}
+    assert after - before == {video.id}
+
+
 def test_only_a_clients_own_repetition_is_the_same_request(plain: httpx.Client) -> None:
     def posted(**headers: str) -> str:
         files = {"input_reference": ("a.png", PNG, "image/png")}
@@ -486,6 +523,16 @@ def test_the_documentations_example_runs_as_it_stands(
         exec(code.replace("http://127.0.0.1:8000", address).replace('"default"', f'"{PERFECT}"'), {})
     assert probe(tmp_path / "video.mp4").num_frames > 1
     assert (tmp_path / "spritesheet.jpg").read_bytes().startswith(b"\xff\xd8")
+
+
+def test_a_job_of_another_version_is_shown_and_not_remixed(site: Site, client: openai.OpenAI) -> None:
+    video_id = created(client).id
+    with site.database.write() as connection:
+        connection.execute(update(JobRow).where(JobRow.id == video_id).values(policy={"generator": "old"}))
+    assert client.videos.retrieve(video_id).seconds == "0"
+    with pytest.raises(openai.ConflictError) as caught:
+        client.videos.remix(video_id, prompt=PROMPT)
+    assert caught.value.code == "other_version"
 
 
 def test_each_key_sees_its_own_videos(tmp_path: Path) -> None:
