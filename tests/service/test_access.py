@@ -21,7 +21,7 @@ from cliploop.site import Site
 from service.access import OPEN
 from service.app import create_app
 from storage.keys import create, revoke
-from tests.service.asking import posted, submission, work
+from tests.service.asking import maze, posted, submission, work
 from tests.service.serving import client_of, served
 from tests.workers.sites import a_site
 
@@ -135,6 +135,27 @@ def test_one_idempotency_key_is_another_job_for_another_key(
     assert ids[0] != ids[1]
     for client, own in zip(two[:2], ids, strict=True):
         assert client.delete(f"/v1/jobs/{own}").status_code == 204
+
+
+def test_an_upload_is_its_own_keys_alone(two: tuple[httpx.Client, httpx.Client, str]) -> None:
+    first, other, _ = two
+    uploaded = first.post("/v1/artifacts", content=maze(seed=8)[0], headers={"Content-Type": "image/png"}).json()
+    asked_for = {**submission(seed=8), "picture": uploaded["id"]}
+    theirs = other.post("/v1/jobs", json=asked_for)
+    never = other.post("/v1/jobs", json={**asked_for, "picture": "0" * 64 + ".png"})
+    assert theirs.status_code == never.status_code == 422
+    assert theirs.json()["code"] == never.json()["code"]
+    own = first.post("/v1/jobs", json=asked_for)
+    assert own.status_code == 202
+    assert first.delete(f"/v1/jobs/{own.json()['id']}").status_code == 204
+
+
+def test_openai_clients_are_refused_in_their_own_words(two: tuple[httpx.Client, httpx.Client, str]) -> None:
+    with client_of(str(two[0].base_url)) as nobody:
+        refused = nobody.get("/v1/videos")
+    assert refused.status_code == 401
+    assert refused.headers["www-authenticate"].startswith("Bearer")
+    assert refused.json()["error"]["type"] == "authentication_error"
 
 
 @pytest.mark.parametrize(
@@ -299,6 +320,11 @@ def test_jobs_at_a_time_are_limited_for_every_way_to_make_one(limited: Site) -> 
             assert refused.status_code == 429, (path, refused.text)
             assert refused.headers["retry-after"]
             assert refused.json()["code"] == "too_many_jobs"
+        png, prompt = maze(seed=7)
+        form = {"prompt": prompt, "model": "default"}
+        refused = client.post("/v1/videos", data=form, files={"input_reference": ("a.png", png, "image/png")})
+        assert refused.status_code == 429, refused.text
+        assert refused.json()["error"]["code"] == "too_many_jobs"
         client.post(f"/v1/jobs/{second}/cancel")
         assert client.post(f"/v1/jobs/{first}/fork", json={"step": 1}).status_code == 202
         assert client.get(f"/v1/jobs/{third}").json()["state"] == "queued"
