@@ -140,7 +140,8 @@ class Shown:
     """Views as they are sent, kept for as long as nothing in them changes.
 
     While nobody commits anything the database is not even asked; else it is asked how the job stands. A running
-    job is seen anew each time, for its progress is told without a commit.
+    job is seen anew each time, for its progress is told without a commit; and one with a webhook, which is told
+    when the job no longer changes.
     """
 
     def __init__(self, site: Site, tallies: Tallies) -> None:
@@ -168,7 +169,7 @@ class Shown:
         else:
             seen = view(self._site, self._tallies, find(database, job_id, caller))
             said = seen.model_dump_json().encode()
-            if seen.state == "running":
+            if seen.state == "running" or seen.webhook is not None:
                 return said
         with self._lock:
             self._kept[job_id, caller] = _Kept(said, stands, changes)

@@ -73,7 +73,7 @@ def test_a_job_tells_its_webhook_how_it_ended_with_the_secret_that_was_made_for_
     assert path == "/news"
     assert (told["type"], told["data"]["id"]) == (f"job.{shown['state']}", job["id"])
     assert {name: shown[name] for name in told["data"]} == told["data"]
-    assert shown["webhook"]["delivered"] == 1
+    assert shown["webhook"]["delivered"] == 1, shown["webhook"]
     assert "webhook_secret" not in shown
 
 
