@@ -167,7 +167,10 @@ class Client(Server):
 
 
 class AsyncClient(Server):
-    """The same calls for asyncio: one client for a loop. See Client."""
+    """The same calls for asyncio: one client for a loop. See Client.
+
+    Files are read and written in place: meanwhile the loop waits for the disk.
+    """
 
     def __init__(
         self,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+import signal
+import threading
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +40,7 @@ def watched(job_id: str, contact: Contact) -> int:
         job = client.get(job_id)
     shown = surface(contact.terminal)
     try:
-        with contact.client(RECONNECT_SECONDS) as client:
+        with _ended_by_signals(), contact.client(RECONNECT_SECONDS) as client:
             report = _Watch(job, client, shown, contact).to_the_end()
             shown.show(report.lines())
     except KeyboardInterrupt:
@@ -47,6 +50,21 @@ def watched(job_id: str, contact: Contact) -> int:
         shown.close()
     contact.terminal.result(report.json())
     return report.exit_code
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """Within the block SIGTERM and SIGHUP end the watch as Ctrl-C does: the terminal is given back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _stopped(job: Job, contact: Contact) -> int:

@@ -103,9 +103,10 @@ def _served_twice(site: Site, began: queue.Queue[str], told: threading.Event) ->
         told.wait(60)
 
 
-def test_ctrl_c_stops_watching_and_not_the_job(say: Say, client: Client) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_watching_and_not_the_job(say: Say, client: Client, number: int) -> None:
     job_id = submitted(client)
-    threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    threading.Timer(1.5, os.kill, [os.getpid(), number]).start()
     told = say("watch", job_id)
     assert told.code == 130
     assert f"job {job_id} goes on" in told.err
