@@ -63,5 +63,8 @@ def readyz(site: TheSite) -> Response:
     summary="Metrics for Prometheus",
 )
 def metrics(request: Request) -> Response:
-    """Of the whole service, from the database and the broker; any API process answers the same."""
+    """Of the whole service, from the database and the broker; any API process answers the same.
+
+    They are of all jobs, whoever asks: where keys are asked for, the scraper sends one as `authorization`.
+    """
     return Response(generate_latest(request.app.state.metrics), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -292,6 +292,13 @@ def test_requests_are_counted_while_the_broker_is_away(limited: Site) -> None:
     assert statuses == [200] * 5 + [429]
 
 
+def test_an_api_starts_and_counts_without_a_broker(limited: Site) -> None:
+    _, secret = create(limited.database, "lab")
+    limited.messages._redis.shutdown(nosave=True)
+    with served(create_app(limited)) as address, a_client(address, secret) as client:
+        assert client.get("/v1/worlds").is_success
+
+
 def test_a_watcher_is_one_request(limited: Site) -> None:
     _, secret = create(limited.database, "lab")
     with served(create_app(limited)) as address, a_client(address, secret) as client:
