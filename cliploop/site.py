@@ -14,6 +14,7 @@ from typing import Any
 
 from cliploop.asked import SystemClock
 from cliploop.compose import Composition
+from cliploop.serving import Serving
 from orchestrator.errors import JobWaiting
 from orchestrator.ports import Ports
 from orchestrator.records import Policy, Task
@@ -59,6 +60,18 @@ class Addresses:
         """The database, made if there is none. Raises BackendMisconfigured, BackendUnavailable, JobWaiting."""
         return PostgresDatabase(self.database) if self.database else Database(self._file, service=True)
 
+    def opened_store(self) -> Store:
+        """Where the artifacts are. Raises BackendMisconfigured, BackendUnavailable."""
+        data = self.data.absolute()
+        if self.artifacts:
+            return S3Artifacts(self.artifacts, data / "copies")
+        return LocalArtifacts(data / "artifacts")
+
+    @property
+    def scratch(self) -> Path:
+        """Where encoders write."""
+        return self.data.absolute() / "scratch"
+
     @property
     def has_database(self) -> bool:
         """Whether there is one already, as far as that can be seen without making it."""
@@ -92,14 +105,9 @@ class Site:
     @classmethod
     def opened(cls, addresses: Addresses, composition: Composition) -> Site:
         """Connect. Raises BackendMisconfigured, BackendUnavailable, JobWaiting(disk)."""
-        data = addresses.data.absolute()
         database = addresses.opened_database()
         try:
-            store: Store = (
-                S3Artifacts(addresses.artifacts, data / "copies")
-                if addresses.artifacts
-                else LocalArtifacts(data / "artifacts")
-            )
+            store = addresses.opened_store()
         except BaseException:
             database.close()
             raise
@@ -109,9 +117,8 @@ class Site:
             store.close()
             database.close()
             raise
-        scratch = data / "scratch"
-        scratch.mkdir(exist_ok=True)
-        return cls(database, BookedArtifacts(database, store), messages, composition, scratch)
+        addresses.scratch.mkdir(exist_ok=True)
+        return cls(database, BookedArtifacts(database, store), messages, composition, addresses.scratch)
 
     def ports(
         self, policy: Policy, progress: Callable[[str, float], None], cancelled: Callable[[], bool]
@@ -126,12 +133,10 @@ class Site:
             scratch=self.scratch,
         )
 
-    def sweep(self, *, dry: bool = False, strays: bool = False) -> Sweep:
+    def sweep(self) -> Sweep:
         """A sweep by the operator's settings."""
-        kept = self.composition.settings.service
-        retention = None if kept.retention_days is None else kept.retention_days * DAY_SECONDS
-        terms = Terms(kept.sweep_after_seconds, kept.upload_keep_hours * HOUR_SECONDS, retention)
-        return Sweep(self.database, self.artifacts.store, self.scratch, terms, dry=dry, strays=strays)
+        terms = terms_of(self.composition.settings.service)
+        return Sweep(self.database, self.artifacts.store, self.scratch, terms)
 
     @property
     def least_free_bytes(self) -> int:
@@ -163,6 +168,12 @@ class Site:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def terms_of(kept: Serving) -> Terms:
+    """How long the sweeper keeps what, as the operator set it."""
+    retention = None if kept.retention_days is None else kept.retention_days * DAY_SECONDS
+    return Terms(kept.sweep_after_seconds, kept.upload_keep_hours * HOUR_SECONDS, retention)
 
 
 def asked_of(stored: StoredJob) -> tuple[Task, Policy]:

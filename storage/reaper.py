@@ -10,7 +10,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import TypeAlias
 
 from orchestrator.errors import CliploopError
 from storage.leases import any_held, hand_back, is_held, take
@@ -23,11 +24,15 @@ EVERY_SECONDS = 2.0
 LOOK_SECONDS = 4.0  # one look takes less; a reaper that was killed is in nobody's way for longer
 LOOK_AGAIN_SECONDS = 0.2
 _NAME = "reaper"
+HasRoom: TypeAlias = Callable[[], bool]
 _log = logging.getLogger(__name__)
 
 
-def reap(database: SqlDatabase, messages: Messages, holder: str) -> list[str]:
-    """Send a message for every job that was dropped; their ids. Nothing if another process is at it."""
+def reap(database: SqlDatabase, messages: Messages, holder: str, has_room: HasRoom = lambda: True) -> list[str]:
+    """Send a message for every job that was dropped; their ids. Nothing if another process is at it.
+
+    `has_room`: whether jobs that wait for the disk may go on.
+    """
     lease = take(database, _NAME, holder, seconds=LOOK_SECONDS)
     if lease is None:
         return []
@@ -37,7 +42,7 @@ def reap(database: SqlDatabase, messages: Messages, holder: str) -> list[str]:
             messages.advance(job_id)
         if dropped:
             messages.count("reaped", len(dropped))
-        retry_waiting(database, messages)
+        retry_waiting(database, messages, has_room)
         return dropped
     finally:
         hand_back(database, lease)
@@ -61,10 +66,10 @@ def _seem_dropped(database: SqlDatabase, messages: Messages) -> dict[str, int]:
     }
 
 
-def reap_quietly(database: SqlDatabase, messages: Messages, holder: str) -> None:
+def reap_quietly(database: SqlDatabase, messages: Messages, holder: str, has_room: HasRoom) -> None:
     """The same in a process that must go on: database or broker away for a moment is no reason to end."""
     try:
-        dropped = reap(database, messages, holder)
+        dropped = reap(database, messages, holder, has_room)
     except CliploopError as error:
         _log.warning("the reaper could not look: %s", error)
         return
@@ -73,13 +78,15 @@ def reap_quietly(database: SqlDatabase, messages: Messages, holder: str) -> None
 
 
 @contextlib.contextmanager
-def reaping(database: SqlDatabase, messages: Messages, holder: str) -> Generator[None]:
+def reaping(
+    database: SqlDatabase, messages: Messages, holder: str, has_room: HasRoom = lambda: True
+) -> Generator[None]:
     """A thread that looks for dropped jobs now and then while the block runs."""
     over = threading.Event()
 
     def look() -> None:
         while True:
-            reap_quietly(database, messages, holder)
+            reap_quietly(database, messages, holder, has_room)
             if over.wait(EVERY_SECONDS):
                 return
 

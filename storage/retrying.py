@@ -1,10 +1,12 @@
-"""Jobs that wait for a backend or for room on the disk are tried again by themselves, later and later, then fail.
+"""Jobs that wait for a backend or for room on the disk are tried again by themselves, later and later.
 
-Waiting for anything else (a review, a clear reply, a change of the code) ends by a person only.
+A backend that never answers fails the job in the end; a full disk does not: it waits until there is room. Waiting
+for anything else (a review, a clear reply, a change of the code) ends by a person only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import select
@@ -30,20 +32,26 @@ class Wait:
     since: float
 
 
-def retry_waiting(database: SqlDatabase, messages: Messages) -> list[str]:
-    """Take up the jobs whose pause is over, fail those that were tried often enough; their ids."""
+def retry_waiting(
+    database: SqlDatabase, messages: Messages, has_room: Callable[[], bool] = lambda: True
+) -> list[str]:
+    """Take up the jobs whose pause is over, fail those that were tried often enough; their ids.
+
+    Those that wait for the disk stay as they are while it has no room, as far as this process can see.
+    """
     moved: list[str] = []
     with database.read() as connection:
         now = database.now(connection)
-        query = select(JobRow.id).join(SubmissionRow, SubmissionRow.job_id == JobRow.id)
-        ids = list(
-            connection.execute(query.where(JobRow.state == "waiting", JobRow.reason.in_(RETRIED))).scalars()
-        )
-    for job_id in ids:
+        query = select(JobRow.id, JobRow.reason).join(SubmissionRow, SubmissionRow.job_id == JobRow.id)
+        waiting = connection.execute(query.where(JobRow.state == "waiting", JobRow.reason.in_(RETRIED))).all()
+    room = all(reason != "disk" for _, reason in waiting) or has_room()
+    for job_id, reason in waiting:
+        if reason == "disk" and not room:
+            continue
         wait = waited(database, job_id)
         if wait is None or now - wait.since < pause_after(wait.times):
             continue
-        if wait.times > TRIES:
+        if wait.times > TRIES and reason != "disk":
             sequence = _give_up(database, job_id, wait.times)
             if sequence is not None:
                 messages.tell(job_id, {"sequence": sequence})

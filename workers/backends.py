@@ -67,7 +67,8 @@ class Backends:
         with self._lock:
             ports = _recall(self._ports, names, PORTS_KEPT, lambda: self._built(policy))
             generator = _recall(self._generators, name, GENERATORS_KEPT, lambda: self._generator(name))
-        return replace(ports, generator=generator, progress=progress, cancelled=cancelled)
+        roomy = RoomyGenerator(generator, self._site.require_room)
+        return replace(ports, generator=roomy, progress=progress, cancelled=cancelled)
 
     def _built(self, policy: Policy) -> Ports:
         ports = self._site.ports(policy, lambda _key, _fraction: None, lambda: False)
@@ -148,6 +149,34 @@ class GuardedGenerator:
         raise BackendFailed(
             f"out of memory, {TRIES_WITHOUT_MEMORY} times ({said}): use a smaller picture or fewer frames, or set"
             " the generator's offload and dtype to use less"
+        )
+
+
+@dataclass(frozen=True)
+class RoomyGenerator:
+    """A generator that begins nothing while the disk is low. `require_room` raises JobWaiting(disk)."""
+
+    inner: Generator
+    require_room: Callable[[], None]
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.inner.capabilities
+
+    def render(
+        self,
+        shot: Shot,
+        *,
+        resume: str | None,
+        checkpoint: Callable[[str], None],
+        progress: Callable[[float], None],
+        cancelled: Callable[[], bool],
+    ) -> Frames:
+        """As the generator. A render that goes on elsewhere is fetched all the same: it is paid for."""
+        if resume is None:
+            self.require_room()
+        return self.inner.render(
+            shot, resume=resume, checkpoint=checkpoint, progress=progress, cancelled=cancelled
         )
 
 

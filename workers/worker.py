@@ -17,6 +17,7 @@ from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable, CliploopError
 from storage.queue import ADVANCE, RENDER, Message
 from storage.reaper import reaping
+from storage.sweeping import sweeping
 from workers.desk import Desk, HandBack
 from workers.limits import Limits
 from workers.reason import advance
@@ -49,7 +50,9 @@ class Worker:
 
     def work(self) -> None:
         """Work until a signal comes. Call it in the main thread."""
-        with self._signals(), reaping(self.site.database, self.site.messages, self.name):
+        site = self.site
+        reaped = reaping(site.database, site.messages, self.name, site.has_room)
+        with self._signals(), reaped, sweeping(site.sweep(), self.name, site.least_free_bytes):
             if self._desk.turns is not None:
                 self._work_by_turns(self._desk.turns)
             while not self._desk.ending:

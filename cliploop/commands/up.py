@@ -25,6 +25,7 @@ from orchestrator.errors import BackendMisconfigured, CliploopError
 from storage.broker import EmbeddedBroker, running_broker
 from storage.keys import any_valid
 from storage.reaper import reaping
+from storage.sweeping import sweeping
 from workers.supervisor import Child, stop
 
 LOOK_SECONDS = 0.1
@@ -155,8 +156,10 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
             app = create_app(site, keys_required=not is_loopback(listening.getsockname()[0]))
             config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS)
             rules = webhook_rules(private=site.composition.settings.service.private_webhooks)
-            reaper = reaping(site.database, site.messages, process_name("api"))
-            with reaper, delivering(Deliverer(site.database, rules)):
+            name = process_name("api")
+            reaper = reaping(site.database, site.messages, name, site.has_room)
+            sweeper = sweeping(site.sweep(), name, site.least_free_bytes)
+            with reaper, sweeper, delivering(Deliverer(site.database, rules)):
                 uvicorn.Server(config).run(sockets=[listening])
     return 0
 

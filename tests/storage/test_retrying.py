@@ -1,4 +1,4 @@
-"""Jobs that wait for a backend or the disk: tried again later and later, then failed."""
+"""Jobs that wait for a backend or the disk: tried again later and later; a backend's fail in the end."""
 
 from __future__ import annotations
 
@@ -74,6 +74,15 @@ def test_after_so_many_tries_it_fails_with_what_it_waited_for(site: Site) -> Non
     assert retry_waiting(site.database, site.messages) == [job_id]
     assert state(site, job_id) == "failed"
     assert load_job(site.database, job_id).state.message == f"given up after {TRIES + 1} tries: no answer"
+
+
+def test_a_job_that_waits_for_another_machines_disk_is_tried_again_and_never_given_up(site: Site) -> None:
+    job_id = submitted(site)
+    for _ in range(TRIES + 2):
+        waits(site, job_id, "disk")
+        later(site, LONGEST_PAUSE_SECONDS)
+        assert retry_waiting(site.database, site.messages) == [job_id]
+    assert state(site, job_id) == "running"
 
 
 def test_who_gets_further_has_all_tries_again(site: Site) -> None:
