@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 
 from cliploop.client import Client
 from cliploop.site import Site
@@ -23,8 +24,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def address(site: Site) -> Iterator[str]:
-    with served(create_app(site)) as address:
+def app(site: Site) -> FastAPI:
+    return create_app(site)
+
+
+@pytest.fixture(scope="module")
+def address(app: FastAPI) -> Iterator[str]:
+    with served(app) as address:
         yield address
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cliploop.client.conftest import address, client, finished, site
+from tests.cliploop.client.conftest import address, app, client, finished, site
 from tests.cliploop.commandline import Said, command
 
-__all__ = ["address", "client", "finished", "say", "site"]
+__all__ = ["address", "app", "client", "finished", "say", "site"]
 
 
 @pytest.fixture

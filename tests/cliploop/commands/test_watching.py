@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 
 from cliploop.client import Client
 from cliploop.site import Site
@@ -31,6 +32,20 @@ def story(said: str) -> list[str]:
     return [line for line in lines if line.startswith((" ", "Step", "The planner", "Assess", "Compl", "Exhaus"))]
 
 
+def once_watched(app: FastAPI, job_id: str, call: Callable[..., object], *given: object) -> None:
+    """Call it, in a thread, when somebody follows the job."""
+
+    def wait() -> None:
+        deadline = time.monotonic() + 60
+        while job_id not in app.state.hub._feeds:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.05)
+        call(*given)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 @pytest.mark.parametrize("seed", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_it_tells_a_job_in_the_lines_of_a_run_here(say: Say, site: Site, seed: int) -> None:
     png, prompt = maze(seed)
@@ -38,8 +53,10 @@ def test_it_tells_a_job_in_the_lines_of_a_run_here(say: Say, site: Site, seed: i
     options = ("--image", "maze.png", "--prompt", prompt, "--seed", str(seed), "--max-steps", "2")
     here = say("run", *options, "-o", "here")
     job_id = say("submit", *options, "--json").json["id"]
-    threading.Thread(target=work, args=[site]).start()
+    worker = threading.Thread(target=work, args=[site])
+    worker.start()
     there = say("watch", job_id)
+    worker.join()  # it would work on the jobs of the tests that follow
     assert story(there.out) == story(here.out)
     assert len(story(there.out)) > 4
     assert there.code == here.code
@@ -104,9 +121,9 @@ def _served_twice(site: Site, began: queue.Queue[str], told: threading.Event) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_stops_watching_and_not_the_job(say: Say, client: Client, number: int) -> None:
+def test_ctrl_c_stops_watching_and_not_the_job(say: Say, app: FastAPI, client: Client, number: int) -> None:
     job_id = submitted(client)
-    threading.Timer(1.5, os.kill, [os.getpid(), number]).start()
+    once_watched(app, job_id, os.kill, os.getpid(), number)
     told = say("watch", job_id)
     assert told.code == 130
     assert f"job {job_id} goes on" in told.err
@@ -115,7 +132,9 @@ def test_ctrl_c_stops_watching_and_not_the_job(say: Say, client: Client, number:
     client.delete(job_id)
 
 
-def test_a_job_that_waits_for_a_person_ends_the_watch_with_4(say: Say, site: Site, client: Client) -> None:
+def test_a_job_that_waits_for_a_person_ends_the_watch_with_4(
+    say: Say, app: FastAPI, site: Site, client: Client
+) -> None:
     job_id = submitted(client)
     journal = SqlJournal(site.database, job_id)
     journal.set_state("running")
@@ -128,7 +147,7 @@ def test_a_job_that_waits_for_a_person_ends_the_watch_with_4(say: Say, site: Sit
     assert (said["state"], said["exit_code"], said["error"]["reason"]) == ("waiting", 4, "unclear")
     journal.set_state("running")
     journal.set_state("waiting", reason="backend", message="away", key="step/1/plan")
-    threading.Timer(0.5, _fail, [journal]).start()
+    once_watched(app, job_id, _fail, journal)
     told = say("watch", job_id)
     assert "Waiting (backend): away; the service tries again by itself" in told.out
     assert "Failed: given up" in told.out
@@ -141,9 +160,11 @@ def _fail(journal: SqlJournal) -> None:
     journal.set_state("failed", message="given up")
 
 
-def test_cancelled_and_deleted_jobs_end_it_with_1_and_unknown_ones_with_2(say: Say, client: Client) -> None:
+def test_cancelled_and_deleted_jobs_end_it_with_1_and_unknown_ones_with_2(
+    say: Say, app: FastAPI, client: Client
+) -> None:
     job_id = submitted(client)
-    threading.Timer(0.7, client.cancel, [job_id]).start()
+    once_watched(app, job_id, client.cancel, job_id)
     told = say("watch", job_id)
     assert told.code == 1
     assert "Cancelled" in told.out
