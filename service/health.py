@@ -46,7 +46,8 @@ def readyz(site: TheSite) -> Response:
     """Ready, or 503 with what is missing. Without the broker jobs are taken and begin when it is back."""
     missing: dict[str, str] = {}
     checks: dict[str, Any] = {"database": lambda: counts(site.database), "broker": site.messages.ping}
-    checks["disk"] = site.database.require_space
+    checks["artifacts"] = site.artifacts.check
+    checks["disk"] = site.require_room
     for name, check in checks.items():
         try:
             check()

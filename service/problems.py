@@ -109,7 +109,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": schema}}}
-        for status in sorted({*statuses, 422, 503})
+        for status in sorted({*statuses, 422, 503, 507})
     }
 
 
@@ -148,7 +148,7 @@ def of_error(error: CliploopError) -> JSONResponse:
             return problem(503, "unavailable", detail, headers={"Retry-After": str(seconds)})
         case JobWaiting():
             headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-            return problem(503, error.reason, detail, headers=headers)
+            return problem(507 if error.reason == "disk" else 503, error.reason, detail, headers=headers)
         case ArtifactMissing():
             return problem(404, "artifact_missing", detail)
         case BackendMisconfigured():

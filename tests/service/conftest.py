@@ -11,7 +11,10 @@ import pytest
 from cliploop.site import Site
 from service.app import create_app
 from tests.service.serving import client_of, served
+from tests.storage.conftest import small_file_system
 from tests.workers.sites import a_site
+
+__all__ = ["small_file_system"]
 
 
 @pytest.fixture
