@@ -131,7 +131,8 @@ def one_machine(folder: Path) -> Generator[Place]:
         processes.start("up", [*CLIPLOOP, "up", "--port", "0", "--data", str(folder / "data")], {})
         yield Place([processes.listens("up")], processes)
     finally:
-        processes.end()
+        codes = processes.end()
+    assert not any(codes.values()), codes
 
 
 @contextlib.contextmanager
@@ -152,7 +153,8 @@ def many_machines(folder: Path) -> Generator[Place]:
         try:
             yield _started(processes, planned, here)
         finally:
-            processes.end()
+            codes = processes.end()
+    assert not any(codes.values()), codes
 
 
 def _started(processes: Processes, planned: Mapping[str, Service], here: Mapping[str, str]) -> Place:
