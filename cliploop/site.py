@@ -19,6 +19,7 @@ from orchestrator.errors import JobWaiting
 from orchestrator.ports import Ports
 from orchestrator.records import Policy, Task
 from storage.artifacts import LocalArtifacts
+from storage.beats import machine
 from storage.booked import BookedArtifacts, Store
 from storage.database import Database
 from storage.folders import low_on_space
@@ -192,8 +193,3 @@ def is_loopback(host: str) -> bool:
 def process_name(role: str) -> str:
     """Who holds a lease: role, machine, process."""
     return f"{role}@{machine()}:{os.getpid()}"
-
-
-def machine() -> str:
-    """This machine, or this container, as leases name it."""
-    return os.uname().nodename[:64]
