@@ -1,4 +1,4 @@
-"""The command line's part for who runs a service: its API keys."""
+"""The command line's part for who runs a service: its API keys, and what it keeps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cliploop.options import SERVE, Data, Json, flag, opened
+from cliploop.options import SERVE, Config, Data, Json, flag, opened
 
 operating_app = typer.Typer()
 keys_app = typer.Typer(help="Who may use the API: make a key, revoke one, list them.")
@@ -69,3 +69,39 @@ def keys_list(data: Data = None, json: Json = False) -> int:
         from cliploop.commands.keys import list_command
 
         return list_command(data, terminal)
+
+
+GC_HELP = """
+Remove what nobody needs any more, now, instead of within the hour: the service does the same by itself.
+
+What goes: files that no job and no upload has held for an hour (sweep_after_seconds), uploads that no job took \
+within a day (upload_keep_hours), jobs that ended longer ago than retention_days if that is set, and what killed \
+processes left behind. The times are those of \\[service] in cliploop.toml. It is safe while the service runs.
+
+\b
+[bold]Examples[/bold]
+  cliploop gc --dry-run
+  cliploop gc --data /srv/cliploop
+  CLIPLOOP_SERVICE__SWEEP_AFTER_SECONDS=0 cliploop gc    what was deleted a moment ago too
+"""
+
+
+@operating_app.command("gc", rich_help_panel=SERVE, help=GC_HELP)
+def gc(
+    dry_run: Annotated[bool, flag("--dry-run", help="Only say what would be removed.")] = False,
+    strays: Annotated[
+        bool,
+        flag(
+            "--strays",
+            help="Unknown files too where they are more than the known ones: "
+            "only if no other database uses this store.",
+        ),
+    ] = False,
+    data: Data = None,
+    config: Config = None,
+    json: Json = False,
+) -> int:
+    with opened(json) as terminal:
+        from cliploop.commands.gc import Wish, gc_command
+
+        return gc_command(Wish(dry_run, strays, data, config), terminal)
