@@ -87,8 +87,8 @@ def _show(tally: Tally, wish: Wish, terminal: Terminal) -> None:
     if tally.foreign.count:
         left = f"{counted(tally.foreign.count, 'file')} ({_size(tally.foreign.num_bytes)})"
         terminal.say(
-            f"left alone: {left} that no row of this database knows, more than those that are known. If no other database uses this store: "
-            "cliploop gc --strays"
+            f"left alone: {left} that no row of this database knows, more than those that are known. "
+            "If no other database uses this store: cliploop gc --strays"
         )
 
 
