@@ -17,7 +17,8 @@ RUN pip install -c constraints.txt --no-deps .
 
 FROM python:3.11-slim-bookworm
 ENV PATH=/opt/cliploop/bin:$PATH PYTHONUNBUFFERED=1 CLIPLOOP_DATA=/data HF_HOME=/models
-RUN useradd --uid 10001 --create-home cliploop \
+RUN groupadd --gid 10001 cliploop \
+ && useradd --uid 10001 --gid 10001 --create-home cliploop \
  && install -d -o cliploop -g cliploop /data /models
 COPY --from=build /opt/cliploop /opt/cliploop
 USER 10001:10001
