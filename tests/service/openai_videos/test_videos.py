@@ -1,15 +1,11 @@
-"""OpenAI's official client runs unchanged: create, follow, list, download, delete; and reads refusals."""
+"""OpenAI's official client runs unchanged: create, follow, list, download, delete."""
 
 # pyright: reportDeprecated=false
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import http.client
 import io
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,76 +24,18 @@ from storage.keys import create as create_key
 from storage.leases import hand_back, take
 from storage.submissions import cancel, listed
 from storage.tables import JobRow
-from tests.service.asking import PERFECT, as_data_url, maze, submission, work
-from tests.service.openai_clients import async_client, breaking_once, farewell_unheard, sync_client, working
-from tests.service.serving import client_of, served
+from tests.service.asking import PERFECT, as_data_url, submission, work
+from tests.service.openai_videos.clients import (
+    async_client,
+    breaking_once,
+    sync_client,
+    working,
+)
+from tests.service.openai_videos.creating import PNG, PROMPT, created, refused
+from tests.service.serving import served
 from tests.workers.sites import a_site
 
-ROOT = Path(__file__).parents[2]
-PNG, PROMPT = maze()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with a_site(tmp_path_factory.mktemp("openai")) as site:
-        yield site
-
-
-@pytest.fixture(scope="module")
-def address(site: Site) -> Iterator[str]:
-    with served(create_app(site)) as address:
-        yield address
-
-
-@pytest.fixture(autouse=True)
-def _farewell() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    with farewell_unheard():
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _tidy(site: Site) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    """What a test left queued is not worked on in the next."""
-    yield
-    for job in listed(site.database, None, states=("queued",), limit=100):
-        cancel(site.database, job.job.id, None)
-
-
-@pytest.fixture
-def client(address: str) -> Iterator[openai.OpenAI]:
-    with sync_client(address) as client:
-        yield client
-
-
-@pytest.fixture
-def plain(address: str) -> Iterator[httpx.Client]:
-    with client_of(address) as client:
-        yield client
-
-
-def created(client: openai.OpenAI, **more: Any) -> Any:
-    said: dict[str, Any] = {
-        "prompt": PROMPT,
-        "input_reference": ("../maze.png", PNG, "image/png"),
-        "model": PERFECT,
-        **more,
-    }
-    return client.videos.create(**said)
-
-
-@pytest.fixture(scope="module")
-def done(site: Site, address: str) -> str:
-    """A video that is completed."""
-    with farewell_unheard(), sync_client(address) as client:
-        video_id = created(client, extra_body={"max_steps": 6, "seed": 3}).id
-    work(site)
-    return video_id
-
-
-def refused(client: openai.OpenAI, **more: Any) -> openai.APIStatusError:
-    with pytest.raises(openai.APIStatusError) as caught:
-        created(client, **more)
-    return caught.value
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_official_client_goes_the_whole_way_unchanged(site: Site, client: openai.OpenAI) -> None:
@@ -265,140 +203,6 @@ def test_a_model_is_a_preset_a_generator_or_the_default(client: openai.OpenAI) -
     assert "simulated-perfect" in error.message
     both = refused(client, extra_body={"generator": "simulated"})
     assert (both.status_code, both.param) == (400, "generator")
-
-
-@pytest.mark.parametrize(
-    ("more", "param", "says"),
-    [
-        ({"input_reference": openai.omit}, "input_reference", "picture"),
-        ({"input_reference": b"not a picture"}, "input_reference", "not a picture"),
-        ({"prompt": " "}, "prompt", "prompt"),
-        ({"prompt": openai.omit}, "prompt", "required"),
-        ({"prompt": "word " * 2000}, "prompt", "shorten"),
-        ({"extra_body": {"colour": "red"}}, "colour", "leave it out"),
-        ({"extra_body": {"max_steps": "many"}}, "max_steps", "integer"),
-        ({"extra_body": {"preset": "default"}}, "preset", "model"),
-        ({"extra_body": {"planner": "nobody"}}, "planner", "no planner"),
-        ({"extra_body": {"budget": {"usd": -1}}}, "budget", "greater"),
-    ],
-)
-def test_what_is_wrong_is_named_with_its_field(
-    client: openai.OpenAI, more: dict[str, Any], param: str, says: str
-) -> None:
-    error = refused(client, **more)
-    assert isinstance(error, openai.BadRequestError)
-    assert (error.param, error.type) == (param, "invalid_request_error")
-    assert says in error.message
-
-
-@pytest.mark.parametrize(
-    ("reference", "says"),
-    [
-        ("https://example.org/a.png", "not fetched"),
-        ({"image_url": "https://example.org/a.png"}, "not fetched"),
-        ({"image_url": "data:image/png;base64,&&&"}, "base64"),
-        ({"file_id": "file-1"}, "/v1/artifacts"),
-        ({"file_id": "ab" * 32 + ".png"}, "no such artifact"),
-        ({}, "input_reference"),
-        ({"image_url": "data:,", "file_id": "file-1"}, "input_reference"),
-        (None, "picture"),
-    ],
-)
-def test_a_reference_that_is_no_picture_is_refused(plain: httpx.Client, reference: Any, says: str) -> None:
-    said: dict[str, Any] = {"prompt": PROMPT, "input_reference": reference}
-    response = plain.post("/v1/videos", json=said)
-    assert response.status_code == 400, response.text
-    assert response.json()["error"]["param"] == "input_reference"
-    assert says in response.json()["error"]["message"]
-
-
-def test_an_uploaded_artifact_is_a_picture(plain: httpx.Client) -> None:
-    uploaded = plain.post("/v1/artifacts", files={"file": ("a.png", PNG, "image/png")})
-    said = {"prompt": PROMPT, "input_reference": {"file_id": uploaded.json()["id"]}}
-    response = plain.post("/v1/videos", json=said)
-    assert (response.status_code, response.json()["size"]) == (200, "128x128"), response.text
-
-
-def test_json_does_too(plain: httpx.Client) -> None:
-    for reference in (as_data_url(PNG), {"image_url": as_data_url(PNG)}):
-        said: dict[str, Any] = {
-            "prompt": PROMPT,
-            "input_reference": reference,
-            "model": PERFECT,
-            "seconds": 12,
-            "max_steps": 2,
-        }
-        response = plain.post("/v1/videos", json=said)
-        assert response.status_code == 200, response.text
-        assert response.json()["seconds"] == "12"
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "body", "headers", "status", "code"),
-    [
-        ("GET", "/v1/videos/job-nobody", None, {}, 404, "not_found"),
-        ("GET", "/v1/videos/a%00b", None, {}, 404, "not_found"),
-        ("GET", "/v1/videos/x/y/z", None, {}, 404, "not_found"),
-        ("DELETE", "/v1/videos/job-nobody", None, {}, 404, "not_found"),
-        ("PUT", "/v1/videos", None, {}, 405, "method_not_allowed"),
-        ("POST", "/v1/videos", b"{", {"Content-Type": "application/json"}, 400, "not_json"),
-        ("POST", "/v1/videos", b"[]", {"Content-Type": "application/json"}, 400, "invalid"),
-        ("POST", "/v1/videos", b"x", {"Content-Type": "text/plain"}, 415, "media_type"),
-        ("POST", "/v1/videos", b"x", {"Content-Type": "multipart/form-data"}, 400, "bad_request"),
-        ("GET", "/v1/videos?limit=0", None, {}, 400, "invalid"),
-        ("GET", "/v1/videos?order=up", None, {}, 400, "invalid"),
-        ("POST", "/v1/videos/edits", None, {}, 404, "not_supported"),
-        ("POST", "/v1/videos/extensions", None, {}, 404, "not_supported"),
-        ("GET", "/v1/videos/characters/one", None, {}, 404, "not_supported"),
-        ("GET", "/v1/videos", None, {"Host": "example.org"}, 421, "other_host"),
-    ],
-)
-def test_every_refusal_is_in_the_form_that_their_clients_read(
-    plain: httpx.Client,
-    method: str,
-    path: str,
-    body: bytes | None,
-    headers: dict[str, str],
-    status: int,
-    code: str,
-) -> None:
-    response = plain.request(method, path, content=body, headers=headers)
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/json"
-    error = response.json()["error"]
-    assert (error["code"], error["type"]) == (code, "invalid_request_error")
-    assert set(error) == {"message", "type", "param", "code"}
-
-
-def test_a_refused_method_names_all_that_the_address_takes(plain: httpx.Client) -> None:
-    for kind in ("jobs", "videos"):
-        assert plain.put(f"/v1/{kind}").headers["allow"] == "GET, POST"
-        assert plain.patch(f"/v1/{kind}/job-1").headers["allow"] == "DELETE, GET"
-    assert plain.post("/v1/videos/job-1/content").headers["allow"] == "GET, HEAD"
-
-
-def test_a_body_that_is_too_large_is_refused_in_their_form_before_it_is_read(address: str) -> None:
-    with contextlib.closing(http.client.HTTPConnection(address.removeprefix("http://"))) as connection:
-        connection.putrequest("POST", "/v1/videos")
-        connection.putheader("Content-Length", "9999999999")
-        connection.endheaders()
-        response = connection.getresponse()
-        assert response.status == 413
-        assert json.loads(response.read())["error"]["code"] == "too_large"
-
-
-def test_a_fault_is_in_their_form_too_and_native_routes_keep_theirs(
-    plain: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr("service.openai_videos.find", broken)
-    response = plain.get("/v1/videos/job-1")
-    assert (response.status_code, response.json()["error"]["type"]) == (500, "server_error")
-    assert "broken" not in response.text
-    native = plain.get("/v1/jobs/job-nobody")
-    assert native.headers["content-type"] == "application/problem+json"
 
 
 def test_content_that_is_not_there_yet_is_a_conflict_that_is_not_asked_for_again(
