@@ -67,8 +67,7 @@ class Backends:
         with self._lock:
             ports = _recall(self._ports, names, PORTS_KEPT, lambda: self._built(policy))
             generator = _recall(self._generators, name, GENERATORS_KEPT, lambda: self._generator(name))
-        roomy = RoomyGenerator(generator, self._site.require_room)
-        return replace(ports, generator=roomy, progress=progress, cancelled=cancelled)
+        return replace(ports, generator=generator, progress=progress, cancelled=cancelled)
 
     def _built(self, policy: Policy) -> Ports:
         ports = self._site.ports(policy, lambda _key, _fraction: None, lambda: False)
@@ -87,7 +86,8 @@ class Backends:
 
     def _generator(self, name: str) -> Generator:
         reader = FrameReader(self._site.artifacts)
-        return GuardedGenerator(self._site.composition.generator(name, reader), self._limits, self._runner)
+        guarded = GuardedGenerator(self._site.composition.generator(name, reader), self._limits, self._runner)
+        return RoomyGenerator(guarded, self._site.require_room)
 
 
 def _recall(kept: OrderedDict[Any, T], key: object, most: int, build: Callable[[], T]) -> T:
