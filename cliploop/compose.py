@@ -18,7 +18,6 @@ from cliploop.choosing import Chosen, Wanted, choose
 from cliploop.settings import Backend, Settings, SettingsUnusable, suggest
 from generators import catalog as generators
 from media.canvas import choose as choose_canvas
-from media.editor import VideoEditor
 from media.encode import encoder_version
 from media.frames import FrameReader
 from orchestrator.catalogs import Catalog
@@ -111,6 +110,8 @@ class Composition:
         scratch: Path | None = None,
     ) -> Ports:
         """Build what the policy names, over these artifacts. Raises BackendMisconfigured."""
+        from media.editor import VideoEditor  # brings scipy: not for processes that only start, or only answer
+
         reader = FrameReader(artifacts)
         names = {getattr(policy, role): role for role in MODEL_ROLES}
         models = {name: self._model(role, name, reader) for name, role in names.items()}
