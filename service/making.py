@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cliploop.site import Site
-from media.editor import VideoEditor
 from media.encode import browser_clip
 from media.frames import FrameReader
 from media.sheet import contact_sheet
@@ -108,6 +107,8 @@ def best_footage(trajectory: Trajectory) -> Footage | None:
 
 def best_video(site: Site, trajectory: Trajectory, footage: Footage) -> bytes:
     """The same as a deliverable would be: from the first picture, at the picture's own size."""
+    from media.editor import VideoEditor  # brings scipy, which the API starts without
+
     policy, reader = trajectory.policy, FrameReader(site.artifacts)
     editor = VideoEditor(site.artifacts, reader, scratch=site.scratch)
     video = editor.deliver(
