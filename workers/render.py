@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import threading
 import time
 from dataclasses import dataclass, replace
 from functools import partial
 
+from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable, JobNotFound
 from orchestrator.ports import Ports
+from storage.journal import read_entries
 from storage.leases import Lease, LeaseLost, hand_back, release, take
 from workers.backends import SpentGenerator
 from workers.desk import Desk
@@ -42,7 +45,7 @@ def render(desk: Desk, job_id: str, key: str) -> None:
                     lease,
                     runnable=lambda wanted: wanted in (key, check) or wanted.startswith(f"{key}/"),
                     progress=_Teller(desk, job_id, lease, lost),
-                    equip=partial(_equipped, lease),
+                    equip=partial(_equipped, site, job_id, lease),
                     whole=False,
                 )
         except BaseException:
@@ -58,11 +61,23 @@ def render(desk: Desk, job_id: str, key: str) -> None:
     site.messages.advance(job_id)
 
 
-def _equipped(lease: Lease, ports: Ports) -> Ports:
-    """Every taking of a clip's lease is a start of it; a clip that ends its worker each time is given up."""
+def _equipped(site: Site, job_id: str, lease: Lease, ports: Ports) -> Ports:
+    """Every taking of a clip's lease is a start of it; a clip that ends its worker each time is given up.
+
+    A start that only found the disk full, or the backend away, ended no worker.
+    """
     if lease.token <= STARTS_AT_MOST:
         return ports
-    return replace(ports, generator=SpentGenerator(ports.generator, lease.token - 1))
+    starts = lease.token - 1 - _waits(site, job_id)
+    return ports if starts < STARTS_AT_MOST else replace(ports, generator=SpentGenerator(ports.generator, starts))
+
+
+def _waits(site: Site, job_id: str) -> int:
+    """How often the job has waited since anything of it was recorded."""
+    since = itertools.takewhile(
+        lambda entry: entry.kind == "state", reversed(read_entries(site.database, job_id))
+    )
+    return sum(entry.value["state"] == "waiting" for entry in since)
 
 
 @dataclass

@@ -21,12 +21,14 @@ from storage.journal import read_entries
 from storage.reaper import reap
 from storage.references import keys_in
 from storage.retrying import LONGEST_PAUSE_SECONDS, TRIES
+from storage.submissions import take_up
 from storage.tables import EntryRow
 from tests.workers.sites import a_site, submitted
 from workers.backends import RoomyGenerator
 from workers.desk import Desk
 from workers.limits import Limits
 from workers.reason import advance
+from workers.render import STARTS_AT_MOST, render
 from workers.worker import DOES
 
 FULL = 10.0**9  # GiB: more than any disk has
@@ -138,3 +140,16 @@ def test_a_disk_that_is_full_while_a_clip_is_stored_loses_nothing_and_names_noth
         reap(site.database, site.messages, "reaper", site.has_room)
         worked(site, job_id)
         assert load_job(site.database, job_id).state.state == "succeeded"
+
+
+def test_a_disk_that_was_low_many_times_costs_no_attempt(site: Site) -> None:
+    job_id = submitted(site, generator="simulated-perfect", max_steps=1)
+    desk = Desk(low(site), "worker", Limits())
+    advance(desk, job_id)
+    for _ in range(STARTS_AT_MOST + 2):  # where another machine's disk has room, the reaper sends it again
+        render(desk, job_id, CLIP)
+        assert load_job(site.database, job_id).state.reason == "disk"
+        take_up(site.database, job_id)
+    render(Desk(site, "worker", Limits()), job_id, CLIP)
+    (entry,) = [entry for entry in read_entries(site.database, job_id) if entry.key == CLIP]
+    assert entry.kind == "record"
