@@ -60,7 +60,7 @@ _FILES: dict[int | str, dict[str, Any]] = {
     200: {"description": "The file.", "content": _CONTENT},
     206: {"description": "The parts that Range asked for.", "content": _CONTENT},
     304: {"description": "Unchanged since the ETag in If-None-Match."},
-    **documented(404, 409, 416),
+    **documented(404, 409, 416, 507),
 }
 
 
@@ -97,7 +97,7 @@ def _shown(request: Request, site: Site, job: Submitted) -> Response:
     "",
     response_model=VideoView,
     openapi_extra=_BODY,
-    responses=documented(404, 408, 409, 413, 415),
+    responses=documented(404, 408, 409, 413, 415, 507),
     summary="Create a video",
 )
 async def create_video(request: Request, site: TheSite, caller: Caller) -> Response:
@@ -226,7 +226,10 @@ def _sent(request: Request, site: Site, artifact: ArtifactKey, media_type: str, 
 
 
 @router.post(
-    "/{video_id}/remix", response_model=VideoView, responses=documented(404, 409, 413), summary="Remix a video"
+    "/{video_id}/remix",
+    response_model=VideoView,
+    responses=documented(404, 409, 413, 507),
+    summary="Remix a video",
 )
 def remix_video(request: Request, site: TheSite, caller: Caller, video_id: VideoId, remix: Remix) -> Response:
     """A new job from the same first picture, with the same policy and another prompt."""
