@@ -110,7 +110,8 @@ def run(
         option(
             "--strategy",
             metavar="NAME",
-            help="collabvr: the loop; pass@1: one clip, not judged. [dim]\\[default: collabvr][/dim]",
+            help="collabvr: the loop; pass@1 to pass@16: so many clips of the raw task, one is chosen, none"
+            " judged. [dim]\\[default: collabvr][/dim]",
             panel=LOOP,
         ),
     ] = None,

@@ -22,14 +22,14 @@ from media.encode import encoder_version
 from media.frames import FrameReader
 from orchestrator.catalogs import Catalog
 from orchestrator.errors import BackendMisconfigured
-from orchestrator.loop import STRATEGIES
 from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports
-from orchestrator.records import Policy, Size
+from orchestrator.records import MAX_SHOTS, STRATEGY_NAMES, Policy, Size
 from planners import catalog as planners
 from storage.digest import digest
 
-MODEL_ROLES = ("planner", "verifier", "router", "assessor")
-LATER_STRATEGIES = ("pass@4", "preplan", "videotpo")
+MODEL_ROLES = ("planner", "verifier", "router", "assessor", "selector")
+LATER_STRATEGIES = ("preplan", "videotpo")
+STRATEGIES_TOLD = f"collabvr, pass@1 to pass@{MAX_SHOTS}"
 POLICY_KEYS = (
     *("strategy", "max_steps", "max_attempts", "seed", "gate", "first_step_seconds", "step_seconds"),
     *("denoising_steps", "guidance", "vlm_temperature", "submit_unknown", "allow_unchainable"),
@@ -87,7 +87,7 @@ class Composition:
             values["budget"] = parse_budget(chosen["budget"].value, chosen["budget"].where)
         values["fps"] = chosen["fps"].value if "fps" in chosen else generator.capabilities.fps
         try:
-            return Policy(
+            policy = Policy(
                 **{role: said.value for role, said in roles.items()},
                 **values,
                 generator_options=_options(resolved["generator"]),
@@ -98,6 +98,7 @@ class Composition:
             )
         except ValidationError as error:
             raise _out_of_range(error, chosen) from None
+        return policy.model_copy(update=_limits(policy))
 
     def ports(
         self,
@@ -113,7 +114,7 @@ class Composition:
         from media.editor import VideoEditor  # brings scipy: not for processes that only start, or only answer
 
         reader = FrameReader(artifacts)
-        names = {getattr(policy, role): role for role in MODEL_ROLES}
+        names = {name: role for role in MODEL_ROLES if (name := getattr(policy, role)) is not None}
         models = {name: self._model(role, name, reader) for name, role in names.items()}
         return Ports(
             planner=models[policy.planner],
@@ -124,6 +125,7 @@ class Composition:
             editor=VideoEditor(artifacts, reader, scratch=scratch),
             clock=clock,
             progress=progress,
+            selector=models[policy.selector] if policy.selector is not None else None,
             cancelled=cancelled,
         )
 
@@ -207,9 +209,20 @@ def _types() -> dict[str, Iterable[str]]:
 
 
 def _roles(chosen: Mapping[str, Chosen]) -> dict[str, Chosen]:
-    """Generator, planner, verifier; the planner serves as router and assessor unless those are named."""
+    """Generator, planner, verifier; the planner serves as router and assessor unless those are named.
+
+    And as selector where the strategy is pass@k; the loop has one only if it is named.
+    """
     roles = {role: chosen[role] for role in ("generator", "planner", "verifier")}
-    return {**roles, **{role: chosen.get(role, chosen["planner"]) for role in ("router", "assessor")}}
+    serves = {role: chosen.get(role, chosen["planner"]) for role in ("router", "assessor")}
+    strategy = chosen["strategy"].value
+    selects = strategy != "pass@1" and ("selector" in chosen or strategy != "collabvr")
+    return {**roles, **serves, **({"selector": chosen.get("selector", chosen["planner"])} if selects else {})}
+
+
+def _limits(policy: Policy) -> dict[str, int]:
+    """What pass@k makes of the limits of the loop: one step of k attempts."""
+    return {"max_steps": 1, "max_attempts": policy.num_shots} if policy.num_shots > 1 else {}
 
 
 def _options(backend: Resolved) -> dict[str, Any]:
@@ -228,21 +241,21 @@ def _catalog(role: str) -> Catalog:
 
 def _refuse_strategy(chosen: Chosen) -> None:
     if chosen.value in LATER_STRATEGIES:
-        known = ", ".join(sorted(STRATEGIES))
         raise BackendMisconfigured(
-            f"{chosen.where}: strategy {chosen.value!r} is not built yet; choose one of {known}"
+            f"{chosen.where}: strategy {chosen.value!r} is not built yet; choose one of {STRATEGIES_TOLD}"
         )
-    if chosen.value not in STRATEGIES:
+    if chosen.value not in STRATEGY_NAMES:
+        meant = suggest(chosen.value, STRATEGY_NAMES).partition(";")[2].partition("known:")[0]
         raise BackendMisconfigured(
-            f"{chosen.where}: no strategy {chosen.value!r}{suggest(chosen.value, STRATEGIES)}"
+            f"{chosen.where}: no strategy {chosen.value!r};{meant}known: {STRATEGIES_TOLD}"
         )
 
 
 def _refuse_gate(strategy: Chosen, gate: Chosen) -> None:
-    if strategy.value == "pass@1" and gate.value not in (None, "none"):
+    if strategy.value != "collabvr" and gate.value not in (None, "none"):
         raise BackendMisconfigured(
             f"{gate.where}: the gate {gate.value!r} belongs to the strategy 'collabvr', but {strategy.where} says"
-            " 'pass@1'; set the gate to 'none', or the strategy to 'collabvr'"
+            f" {strategy.value!r}; set the gate to 'none', or the strategy to 'collabvr'"
         )
 
 

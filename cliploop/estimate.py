@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from orchestrator.budget import Ledger, OutOfBudget
 from orchestrator.frame_counts import clip_seconds, frames_for
 from orchestrator.records import Policy
+from orchestrator.shots import CALLS_TO_CHOOSE, affordable
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,10 @@ class Estimate:
 def estimate(policy: Policy) -> Estimate:
     """Bounds for a job with this policy, its budget respected."""
     first, later = _seconds(policy, policy.first_step_seconds), _seconds(policy, policy.step_seconds)
-    if policy.strategy == "pass@1":
-        clips, seconds, calls = Range(1, 1), Range(first, first), Range(1, 1)
+    if policy.num_shots:
+        many = _affordable(policy, first)
+        calls = 1 if many == 1 else CALLS_TO_CHOOSE
+        clips, seconds, calls = Range(many, many), Range(many * first, many * first), Range(calls, calls)
     else:
         steps, renders = policy.max_steps, 2 * policy.max_attempts  # the router may ask for as many again
         gate = policy.gate == "single_shot"
@@ -56,6 +60,15 @@ def estimate(policy: Policy) -> Estimate:
         vlm_calls=calls.capped(budget.vlm_calls),
         usd=Range(seconds.least * rate, seconds.most * rate).capped(budget.usd),
     )
+
+
+def _affordable(policy: Policy, seconds: float) -> int:
+    """How many shots of the raw task its budget allows; what is only measured limits them later."""
+    known = policy.budget.model_copy(update={"gpu_seconds": None, "wall_seconds": None})
+    try:
+        return affordable(Ledger(known), policy, seconds, policy.num_shots)
+    except OutOfBudget:
+        return 0
 
 
 def _seconds(policy: Policy, asked: float) -> float:

@@ -17,6 +17,7 @@ from orchestrator.records import (
     Assessment,
     Attempt,
     Check,
+    Choice,
     Outcome,
     Plan,
     Policy,
@@ -33,7 +34,7 @@ from orchestrator.records import (
 
 Tone = Literal["plain", "head", "good", "bad", "note", "quiet"]
 _KEY = re.compile(
-    r"(?:(gate|step|final)(?:/(\d+))?)(?:/attempt/(\d+))?/(plan|clip|check|verdict|cut|best|route|assessment|video)"
+    r"(?:(gate|step|final)(?:/(\d+))?)(?:/attempt/(\d+))?/(plan|clip|check|verdict|cut|best|route|select|assessment|video)"
 )
 
 
@@ -69,7 +70,9 @@ class Where:
     def doing(self) -> str:
         """What is under way, for a status line."""
         attempt = f", attempt {self.attempt}" if self.attempt else ""
-        place = "single shot" if self.part == "gate" else f"step {self.step}{attempt}"
+        place = {"gate": "single shot", "shots": attempt.removeprefix(", ")}.get(
+            self.part, f"step {self.step}{attempt}"
+        )
         return {
             "plan": f"step {self.step}: planning",
             "clip": f"{place}: rendering",
@@ -78,6 +81,7 @@ class Where:
             "cut": f"{place}: keeping what is good",
             "best": f"step {self.step}: keeping the best",
             "route": f"step {self.step}: routing",
+            "select": "choosing among the clips",
             "assessment": "assessing the last frame",
             "video": "encoding the video",
         }[self.what]
@@ -114,8 +118,24 @@ def unjudged_lines(attempt: int, clip: str, check: Check | None) -> Iterator[Lin
 
 def check_lines(check: Check) -> Iterator[Line]:
     """What the quick checks saw, where nobody judges it."""
-    for note in (*([check.reason] if check.failure is not None else []), *check.notes):
+    for note in _noticed(check):
         yield Line(f"noticed: {one_line(note)}", "note", 2)
+
+
+def shot_check_lines(attempt: int, check: Check) -> Iterator[Line]:
+    """The same of one of several shots: all are rendered before any is checked."""
+    for note in _noticed(check):
+        yield Line(f"attempt {attempt}, noticed: {one_line(note)}", "note", 1)
+
+
+def _noticed(check: Check) -> tuple[str, ...]:
+    return (*([check.reason] if check.failure is not None else []), *check.notes)
+
+
+def choice_line(attempt: int, choice: Choice) -> Line:
+    """What the selector chose."""
+    reason = f" - {one_line(choice.reason)}" if choice.reason else ""
+    return Line(f"attempt {attempt} chosen{reason}", "note", 1)
 
 
 def route_lines(route: Route) -> Iterator[Line]:
@@ -162,15 +182,19 @@ def outcome_lines(trajectory: Trajectory) -> Iterator[Line]:
 
 def _remark(trajectory: Trajectory, outcome: Outcome) -> str:
     """What the kind of the outcome alone would hide."""
-    if is_single_shot(trajectory.policy):
+    if trajectory.policy.num_shots:
         assessed = ", its last frame assessed" if trajectory.assessment is not None else ""
-        return f" (a single shot, not judged{assessed})" if outcome.video is not None else ""
+        clips = sum(attempt.clip is not None for step in trajectory.steps for attempt in step.attempts)
+        which = f"one of {clips} shots" if clips > 1 else "a single shot"
+        return f" ({which}, not judged{assessed})" if outcome.video is not None else ""
     return " (best effort: not every clip was accepted)" if outcome.best_effort else ""
 
 
-def is_single_shot(policy: Policy) -> bool:
-    """Whether the raw task is rendered once and nothing is planned or judged."""
-    return policy.strategy == "pass@1"
+def shots_line(policy: Policy) -> Line:
+    """The head of what pass@k does."""
+    if policy.num_shots == 1:
+        return SINGLE_SHOT
+    return Line(f"{policy.num_shots} shots of the whole task, one of them is chosen", "head")
 
 
 def attempt_lines(attempt: Attempt) -> Iterator[Line]:
@@ -196,10 +220,23 @@ def clip_text(attempt: Attempt) -> str:
 
 def step_lines(step: Step, policy: Policy, *, stopped: bool = False) -> Iterator[Line]:
     """One step of a trajectory, in the order in which it happened; `stopped`: nobody is at work on it."""
-    if step.index == 0 or is_single_shot(policy):
+    if step.index == 0:
         yield SINGLE_SHOT
+    elif policy.num_shots:
+        yield shots_line(policy)
     else:
         yield from plan_lines(step.index, policy.max_steps, step.plan)
+    if policy.num_shots > 1:
+        yield from _shots_lines(step)
+    else:
+        yield from _attempts_lines(step, policy)
+    if step.status == "running" and stopped:
+        yield Line("stopped here", "note", 1)
+    elif step.status in STATUS_WORDS:
+        yield Line(STATUS_WORDS[step.status], "note", 1)
+
+
+def _attempts_lines(step: Step, policy: Policy) -> Iterator[Line]:
     before = [attempt for attempt in step.attempts if attempt.index <= policy.max_attempts]
     for attempt in before:
         yield from attempt_lines(attempt)
@@ -207,10 +244,16 @@ def step_lines(step: Step, policy: Policy, *, stopped: bool = False) -> Iterator
         yield from route_lines(step.route)
     for attempt in step.attempts[len(before) :]:
         yield from attempt_lines(attempt)
-    if step.status == "running" and stopped:
-        yield Line("stopped here", "note", 1)
-    elif step.status in STATUS_WORDS:
-        yield Line(STATUS_WORDS[step.status], "note", 1)
+
+
+def _shots_lines(step: Step) -> Iterator[Line]:
+    for attempt in step.attempts:
+        yield from attempt_lines(attempt.model_copy(update={"check": None}))
+    for attempt in step.attempts:
+        if attempt.check is not None:
+            yield from shot_check_lines(attempt.index, attempt.check)
+    if step.choice is not None and step.chosen_attempt is not None:
+        yield choice_line(step.chosen_attempt, step.choice)
 
 
 SINGLE_SHOT = Line("Single shot of the whole task", "head")
@@ -240,18 +283,20 @@ class Narrator:
     """Turns journal entries into lines, one by one, as the loop makes or remembers them."""
 
     def __init__(self, policy: Policy) -> None:
-        self._max_steps = policy.max_steps
-        self._single_shot = is_single_shot(policy)
+        self._policy = policy
+        self._shots = policy.num_shots
+        self._rendered: list[int] = []  # the attempts that have a clip, where several shots are made
         self._clip = self._kept = ""
         self._rejected = False  # the step under way has only rejected clips so far
         self._headed: set[tuple[str, int]] = set()
         self.spend = Spend()
 
     def where(self, key: str) -> Where | None:
-        """What the key is about: of a single shot's steps none is a step."""
+        """What the key is about: where the raw task is rendered, no step is one."""
         where = Where.of(key)
-        single = self._single_shot and where is not None and where.part == "step"
-        return replace(where, part="gate") if where is not None and single else where
+        if where is None or not self._shots or where.part != "step":
+            return where
+        return replace(where, part="gate" if self._shots == 1 else "shots")
 
     def begin(self, key: str, inputs: Inputs) -> Iterator[Line]:
         """The head of a step that had no plan of its own: a part of a split, a single shot."""
@@ -262,8 +307,10 @@ class Narrator:
         yield from self._ended()
         if where.part == "gate":
             yield SINGLE_SHOT
+        elif where.part == "shots":
+            yield shots_line(self._policy)
         else:
-            yield from plan_lines(where.step, self._max_steps, Plan(instruction=shot.prompt))
+            yield from plan_lines(where.step, self._policy.max_steps, Plan(instruction=shot.prompt))
 
     def tell(self, key: str, inputs: Inputs, value: Record) -> Iterator[Line]:
         """The lines of one entry; none for most."""
@@ -287,14 +334,19 @@ class Narrator:
             case Plan():
                 yield from self._ended()
                 self._headed.add((where.part, where.step))
-                yield from plan_lines(where.step, self._max_steps, content)
+                yield from plan_lines(where.step, self._policy.max_steps, content)
             case Verdict():
                 self._rejected = content.decision == "reject"
                 yield verdict_line(where.attempt, content, self._clip)
-            case Rendered() if self._single_shot:
+            case Rendered() if self._shots:
+                self._rendered.append(where.attempt)
                 yield from unjudged_lines(where.attempt, self._clip, None)
-            case Check() if self._single_shot:
+            case Check() if self._shots > 1:
+                yield from shot_check_lines(where.attempt, content)
+            case Check() if self._shots:
                 yield from check_lines(content)
+            case Choice() if self._shots:
+                yield choice_line(self._rendered[content.index], content)
             case Check() if content.failure is not None:
                 self._rejected = True
                 verdict = Verdict(decision="reject", failure=content.failure, reason=content.reason)

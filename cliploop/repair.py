@@ -31,17 +31,24 @@ class RepairingJournal:
     def once(self, key: str, inputs: Inputs, kind: type[R], effect: Callable[[], R]) -> R:
         """As the journal's own. Where the file cannot be made again, whoever reads it says that it is missing."""
         value = self._journal.once(key, inputs, kind, effect)
+        self._repair(value, effect)
+        return value
+
+    def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
+        """As once, for several."""
+        values = self._journal.once_all(calls)
+        for call, value in zip(calls, values, strict=True):
+            if not isinstance(value, BackendFailed):
+                self._repair(value, call.effect)
+        return values
+
+    def _repair(self, value: Record, effect: Callable[[], Record]) -> None:
         if isinstance(value, Video) and not self._is_there(value.artifact):
             effect()
         if isinstance(value, Rendered):
             self._restore(value.clip.last_frame, whole(value.clip))
         if isinstance(value, Prefix):
             self._restore(value.last_frame, value.footage)
-        return value
-
-    def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
-        """As the journal's own."""
-        return self._journal.once_all(calls)
 
     def peek(self, key: str, kind: type[R]) -> R | None:
         """As the journal's own."""

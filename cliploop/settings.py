@@ -58,6 +58,7 @@ class Choices(BaseModel):
     verifier: str | None = None
     router: str | None = None
     assessor: str | None = None
+    selector: str | None = None
     strategy: str | None = None
     max_steps: int | None = None
     max_attempts: int | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from orchestrator.errors import BackendFailed
@@ -54,14 +55,37 @@ class WatchedJournal:
         return value
 
     def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
-        """As the journal's own; told one by one when all are there."""
-        results = self._journal.once_all(calls)
-        for call, value in zip(calls, results, strict=True):
-            if isinstance(value, BackendFailed):
-                self._watcher.lost(call.key, str(value), remembered=False)
-            else:
-                self._watcher.recorded(call.key, call.inputs, value, remembered=False)
+        """As the journal's own; told in their order, each before the next one begins."""
+        ran = set[str]()
+        untold = list(calls)
+
+        def tell_up_to(key: str | None) -> None:
+            while untold and untold[0].key != key:
+                self._tell_there(untold.pop(0), ran)
+
+        def watched(call: Call[R]) -> Call[R]:
+            def effect() -> R:
+                tell_up_to(call.key)
+                ran.add(call.key)
+                self._watcher.began(call.key, call.inputs)
+                return call.effect()
+
+            return replace(call, effect=effect)
+
+        results = self._journal.once_all([watched(call) for call in calls])
+        tell_up_to(None)
         return results
+
+    def _tell_there(self, call: Call[R], ran: Set[str]) -> None:
+        """Tell what is recorded; nothing of what is not there yet."""
+        remembered = call.key not in ran
+        try:
+            value = self._journal.peek(call.key, call.kind)
+        except BackendFailed as failure:
+            self._watcher.lost(call.key, str(failure), remembered=remembered)
+            return
+        if value is not None:
+            self._watcher.recorded(call.key, call.inputs, value, remembered=remembered)
 
     def peek(self, key: str, kind: type[R]) -> R | None:
         """As the journal's own."""

@@ -48,7 +48,7 @@ def contact_sheet(trajectory: Trajectory, reader: FrameReader) -> bytes:
     """
     steps = [*([trajectory.gate] if trajectory.gate else []), *trajectory.steps]
     look = DENSE if sum(len(step.attempts) for step in steps) > _MANY_ATTEMPTS else ROOMY
-    raw, most = _is_single_shot(trajectory), trajectory.policy.max_attempts
+    raw, most = trajectory.policy.num_shots > 0, trajectory.policy.max_attempts
     cards = [step_card(step, raw or step is trajectory.gate, most, reader, look) for step in steps]
     explained = [legend()] if any(_is_cut(attempt) for attempt in _attempts(trajectory)) else []
     blocks = [_header(trajectory, reader), *explained, *cards, _footer(trajectory)]
@@ -90,11 +90,6 @@ def _drawn(blocks: list[Block]) -> Image.Image:
         block.draw(pen, y)
         y += block.height + _BETWEEN_PX
     return pen.image
-
-
-def _is_single_shot(trajectory: Trajectory) -> bool:
-    """Whether the raw task was rendered once, with nothing planned or judged."""
-    return trajectory.policy.strategy == "pass@1"
 
 
 # --- header and footer --------------------------------------------------------------------------------------
@@ -151,8 +146,10 @@ def _outcome_reason(trajectory: Trajectory) -> str:
     said = [trajectory.outcome.reason if trajectory.outcome else ""]
     if trajectory.assessment and trajectory.assessment.reason not in said[0]:
         said.append(trajectory.assessment.reason)
-    if _is_single_shot(trajectory) and _attempts(trajectory):
-        said.append("Nothing was planned, and the clip was not judged.")
+    many = len(_attempts(trajectory))
+    if trajectory.policy.num_shots and many:
+        clips = "no clip was judged: one of them was chosen" if many > 1 else "the clip was not judged"
+        said.append(f"Nothing was planned, and {clips}.")
     elif trajectory.outcome and trajectory.outcome.best_effort:
         said.append("Some of the footage was never accepted.")
     return " ".join(sentence(part) for part in said if part)
@@ -162,8 +159,8 @@ def _tally(trajectory: Trajectory) -> str:
     attempts = _attempts(trajectory)
     rejected = sum(1 for attempt in attempts if attempt.verdict and attempt.verdict.decision == "reject")
     parts = [count(len(trajectory.steps), "step"), count(len(attempts), "attempt"), f"{rejected} rejected"]
-    if _is_single_shot(trajectory):
-        parts = ["single shot", "not judged"]
+    if trajectory.policy.num_shots:
+        parts = [f"{len(attempts)} shots" if len(attempts) > 1 else "single shot", "not judged"]
     if trajectory.outcome and trajectory.outcome.video:
         video = trajectory.outcome.video
         parts.append(f"video of {video.seconds:.2f} s, {count(video.num_frames, 'frame')}, {video.size}")
@@ -183,8 +180,9 @@ def _footer(trajectory: Trajectory) -> Block:
     if spend.usd:
         used.append(f"${spend.usd:.3f}")
     asked = [f"planner {policy.planner}", f"verifier {policy.verifier}"]
-    if _is_single_shot(trajectory):
-        asked = [f"assessor {policy.assessor}"]
+    if policy.num_shots:
+        selector = [f"selector {policy.selector}"] if policy.selector is not None else []
+        asked = [*selector, f"assessor {policy.assessor}"]
     how = [
         f"strategy {policy.strategy}",
         f"generator {policy.generator}",

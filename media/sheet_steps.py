@@ -110,7 +110,7 @@ def _plan_block(step: Step, is_shot: bool, look: Look) -> Block:
 
     def draw(pen: Pen, top: int) -> None:
         x = MARGIN_PX + PADDING_PX
-        pen.text((x, top - 6), "Single shot" if is_shot else f"Step {step.index}", font(32, "Bold"), INK)
+        pen.text((x, top - 6), _title(step) if is_shot else f"Step {step.index}", font(32, "Bold"), INK)
         pen.chip((x, top + 38), *_STATUS[step.status], solid=False)
         y = pen.lines((x, top + 78), instruction, font(20, "Semibold"), 26)
         if target:
@@ -120,14 +120,18 @@ def _plan_block(step: Step, is_shot: bool, look: Look) -> Block:
     return Block(height + 20, draw)
 
 
+def _title(step: Step) -> str:
+    return "Single shot" if len(step.attempts) < 2 else f"{len(step.attempts)} shots"
+
+
 def _attempt_block(step: Step, position: int, reader: FrameReader, look: Look) -> Block:
     attempt = step.attempts[position]
     room = WIDTH_PX - MARGIN_PX - PADDING_PX - _rows_left()
-    label, colour = _verdict_chip(attempt)
+    label, colour = ("CHOSEN", BLUE) if _is_choice(step, attempt) else _verdict_chip(attempt)
     reason = wrap(sentence(_reason(attempt)), font(18), room, look.text_lines)
     remarks = [
         (name, name_colour, lines)
-        for name, name_colour, text in _remarks(attempt)
+        for name, name_colour, text in (*_remarks(attempt), *_choice(step, attempt))
         if (lines := wrap(sentence(text), font(18), room - _LABEL_PX, look.text_lines))
     ]
     strip = _strip(step, position, reader, look, colour)
@@ -181,6 +185,16 @@ def _remarks(attempt: Attempt) -> Iterator[tuple[str, Colour, str]]:
         yield "advice", BLUE, attempt.verdict.suggestion
 
 
+def _is_choice(step: Step, attempt: Attempt) -> bool:
+    """Whether it was chosen among several that nobody judged."""
+    return step.status == "unverified" and len(step.attempts) > 1 and step.chosen_attempt == attempt.index
+
+
+def _choice(step: Step, attempt: Attempt) -> Iterator[tuple[str, Colour, str]]:
+    if step.choice is not None and step.choice.reason and _is_choice(step, attempt):
+        yield "chosen", BLUE, step.choice.reason
+
+
 def _facts(step: Step, position: int) -> str:
     attempt = step.attempts[position]
     parts: list[str] = []
@@ -195,7 +209,7 @@ def _facts(step: Step, position: int) -> str:
         share = f"{following.num_frames} of {attempt.candidate.num_frames} frames"
         parts.append(f"{share} kept for attempt {attempt.index + 1}")
     parts.append(f"seed {attempt.shot.seed}")
-    if step.chosen_attempt == attempt.index and step.status == "best_effort":
+    if (step.chosen_attempt == attempt.index and step.status == "best_effort") or _is_choice(step, attempt):
         parts.insert(0, "used in the video")
     return "  ·  ".join(parts)
 

@@ -11,6 +11,7 @@ from orchestrator.evolution import QUICK_SUGGESTIONS, Evolved, evolve
 from orchestrator.footage import first_frames, join, last_good_index, still, whole
 from orchestrator.frame_counts import clip_seconds, frames_for, retry_seconds
 from orchestrator.job import Job
+from orchestrator.ports import Call
 from orchestrator.records import (
     CONFIDENCE_VALUE,
     ArtifactKey,
@@ -75,7 +76,7 @@ def _attempt(job: Job, start: Start, index: int, evolved: Evolved, prefix: Prefi
         return job.tape.note(attempt.model_copy(update={"failed": str(failure), "spend": failure.spend}))
     job.ledger.add(rendered.spend)
     job.ledger.vlm_calls_kept = 1
-    attempt = job.tape.note(_with_candidate(job, attempt, rendered))  # stays if no verdict can be had
+    attempt = job.tape.note(with_candidate(job, attempt, rendered))  # stays if no verdict can be had
     check = check_candidate(job, key, attempt)
     verdict, spend = _judge(job, start, key, attempt, check)
     return job.tape.note(
@@ -105,23 +106,32 @@ def plan_shot(job: Job, start: Start, index: int, prompt: str, prefix: Prefix | 
 
 def render(job: Job, key: str, shot: Shot) -> Rendered:
     """The recorded clip of an attempt, or render it. Raises BackendFailed, Suspended."""
+    call = render_call(job, key, shot)
+    return job.journal.once(call.key, call.inputs, call.kind, call.effect)
+
+
+def render_call(job: Job, key: str, shot: Shot) -> Call[Rendered]:
+    """The entry of an attempt's clip. `key` is the attempt's."""
     work = Render(key=f"{key}/clip", shot=shot, policy=job.policy, ports=job.ports, journal=job.journal)
 
     def effect() -> Rendered:
         job.stop_if_cancelled()
         return work()
 
-    return job.journal.once(work.key, job.inputs(shot=shot), Rendered, effect)
+    return Call(work.key, job.inputs(shot=shot), Rendered, effect)
 
 
-def _with_candidate(job: Job, attempt: Attempt, rendered: Rendered) -> Attempt:
+def with_candidate(job: Job, attempt: Attempt, rendered: Rendered) -> Attempt:
+    """The attempt with what was rendered, and what is to be said of that."""
     clip, shot = rendered.clip, attempt.shot
     before = attempt.kept.footage if attempt.kept else still(shot.start_frame, clip.fps)
     notes = list(attempt.notes)
     alike = [
         str(other.index)
         for other in job.tape.attempts
-        if other.clip is not None and other.clip.frames_digest == clip.frames_digest
+        if other.index < attempt.index
+        and other.clip is not None
+        and other.clip.frames_digest == clip.frames_digest
     ]
     if alike:
         notes.append(f"the same frames as attempt {', '.join(alike)}, although the seed differs")
@@ -138,11 +148,17 @@ def _with_candidate(job: Job, attempt: Attempt, rendered: Rendered) -> Attempt:
 
 def check_candidate(job: Job, key: str, attempt: Attempt) -> Check:
     """Quick checks, without a VLM."""
+    call = check_call(job, key, attempt)
+    return job.journal.once(call.key, call.inputs, call.kind, call.effect)
+
+
+def check_call(job: Job, key: str, attempt: Attempt) -> Call[Check]:
+    """The entry of an attempt's quick checks. `key` is the attempt's, which has a clip."""
     candidate, clip = attempt.candidate, attempt.clip
     assert candidate is not None
     assert clip is not None
     limit = 0.0 if job.policy.allow_unchainable else job.policy.capabilities.first_frame_psnr_min
-    return job.journal.once(
+    return Call(
         f"{key}/check",
         job.inputs(candidate=candidate, limit=limit),
         Check,

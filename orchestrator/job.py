@@ -46,9 +46,11 @@ class Tape:
 
     def note(self, attempt: Attempt) -> Attempt:
         """Put the attempt on the tape, in place of what was known of it before."""
-        if self.attempts and self.attempts[-1].index == attempt.index:
-            self.attempts.pop()
-        self.attempts.append(attempt)
+        places = [place for place, other in enumerate(self.attempts) if other.index == attempt.index]
+        for place in places:
+            self.attempts[place] = attempt
+        if not places:
+            self.attempts.append(attempt)
         return attempt
 
 

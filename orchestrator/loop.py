@@ -17,6 +17,7 @@ from orchestrator.footage import join, still
 from orchestrator.job import Job
 from orchestrator.ports import Journal, Ports
 from orchestrator.records import (
+    STRATEGY_NAMES,
     ArtifactKey,
     Assessment,
     Attempt,
@@ -30,7 +31,7 @@ from orchestrator.records import (
     Task,
     Video,
 )
-from orchestrator.single_shot import play_single_shot
+from orchestrator.shots import play_shots
 from orchestrator.steps import merged, play_step
 
 
@@ -90,10 +91,10 @@ def refuse_unplayable(task: Task, policy: Policy) -> None:
             f"{capabilities.prompt_chars}; shorten it or choose another generator",
             reason="prompt_too_long",
         )
-    if not capabilities.chainable and not policy.allow_unchainable and policy.strategy != "pass@1":
+    if not capabilities.chainable and not policy.allow_unchainable and not policy.num_shots:
         raise BackendMisconfigured(
             f"{capabilities.name} re-imagines its first frame, so its clips cannot be chained; choose another "
-            "generator, strategy pass@1, or set allow_unchainable"
+            "generator, a strategy pass@k, or set allow_unchainable"
         )
 
 
@@ -135,17 +136,19 @@ def collabvr(job: Job) -> Ending:
     return Ending(footage, frame, history, reason)
 
 
-def pass_at_1(job: Job) -> Ending:
-    """The task prompt itself, one clip, no plan and no verdict."""
-    try:
-        step = play_single_shot(job, "step/1", 1)
-    except OutOfBudget as spent:
-        return Ending(Footage(), job.first_picture, (), str(spent))
+def pass_at_k(job: Job) -> Ending:
+    """The task prompt itself, k clips of which one is chosen, no plan and no verdict."""
+    step, reason = play_shots(job, "step/1")
+    job.tape.end()
+    if step is None:
+        return Ending(Footage(), job.first_picture, (), reason)
     job.tape.steps.append(step)
-    return Ending(step.footage, step.last_frame, (), "one clip rendered")
+    return Ending(step.footage, step.last_frame, (), reason)
 
 
-STRATEGIES: dict[str, Callable[[Job], Ending]] = {"collabvr": collabvr, "pass@1": pass_at_1}
+STRATEGIES: dict[str, Callable[[Job], Ending]] = {
+    name: pass_at_k if name.startswith("pass@") else collabvr for name in STRATEGY_NAMES
+}
 
 
 def _sub_plan(instruction: str) -> Plan:

@@ -173,7 +173,10 @@ class Journal(Protocol):
         ...
 
     def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
-        """Several at once; results in order, BackendFailed as a value. All missing ones are scheduled first."""
+        """Several at once; results in order, BackendFailed as a value.
+
+        What can run here runs; then Suspended names all of those that are missing and cannot, at once.
+        """
         ...
 
     def peek(self, key: str, kind: type[R]) -> R | None:

@@ -35,6 +35,9 @@ StepStatus = Literal["accepted", "best_effort", "empty", "split", "unverified", 
 OutcomeKind = Literal["completed", "exhausted"]
 WaitReason = Literal["review", "unclear", "backend", "disk", "changed"]
 
+MAX_SHOTS = 16  # the k of pass@k
+STRATEGY_NAMES = ("collabvr", *(f"pass@{k}" for k in range(1, MAX_SHOTS + 1)))
+
 CONFIDENCE_VALUE: dict[Confidence, float] = {"low": 0.3, "medium": 0.6, "high": 0.9}
 
 
@@ -151,7 +154,7 @@ class Spend(Record):
 class Policy(Record):
     """How a job runs, resolved and frozen at submission. Defaults: CollabVR, arXiv 2605.08735."""
 
-    strategy: Literal["collabvr", "pass@1"] = "collabvr"
+    strategy: Annotated[str, Field(pattern=r"^(collabvr|pass@([1-9]|1[0-6]))$")] = "collabvr"
     generator: str
     planner: str
     verifier: str
@@ -177,6 +180,12 @@ class Policy(Record):
     deliver_long_side_max: int = Field(default=1920, ge=16, le=16384)
     encoder: str  # the encoder's version: other bytes, other policy
     backends_digest: str = ""  # profiles, prompts and options of every backend, hashed
+
+    @property
+    def num_shots(self) -> int:
+        """The k of pass@k: so often the raw task is rendered, with nothing planned or judged. 0 for the loop."""
+        name, _, many = self.strategy.partition("@")
+        return int(many) if name == "pass" else 0
 
 
 class Plan(Record):
@@ -305,7 +314,7 @@ class Route(Record):
 
 
 class Choice(Record):
-    """A selector's pick among candidates."""
+    """A selector's pick among candidates: the place in the list that it was shown, from 0."""
 
     index: int = Field(ge=0)
     reason: str = ""
@@ -403,6 +412,7 @@ class Step(Record):
     route: Route | None = None
     status: StepStatus
     chosen_attempt: int | None = None
+    choice: Choice | None = None  # a selector's word on it; its index counts the attempts that have a clip
     footage: Footage = Footage()
     last_frame: ArtifactKey
     drift: Drift | None = None

@@ -19,6 +19,7 @@ from orchestrator.records import (
     Step,
     StepStatus,
 )
+from orchestrator.selecting import select
 
 
 @dataclass(frozen=True)
@@ -128,26 +129,12 @@ def _best(job: Job, start: Start) -> Attempt | None:
     if not judged:
         return None
     by_rule = max(judged, key=rank)
-    selector = job.ports.selector
-    if selector is None or len(judged) == 1:
+    if job.policy.selector is None or len(judged) == 1:
         return by_rule
-    candidates = tuple(a.candidate for a in judged if a.candidate is not None)
-    key = f"{start.key}/select"
-    default = Choice(index=judged.index(by_rule), reason="by rule")
     try:
-        answer = ask(
-            job,
-            key,
-            Choice,
-            job.view(key, start.step, start.frame, start.history),
-            lambda view: selector.select(job.task, start.plan, candidates, view),
-            given={"selector": job.policy.selector, "plan": start.plan, "candidates": candidates},
-            refuse=lambda choice: "" if choice.index < len(candidates) else "index out of range",
-            default=default,
-        )
+        return judged[select(job, start, judged, Choice(index=judged.index(by_rule), reason="by rule")).index]
     except OutOfBudget:
         return by_rule
-    return judged[answer.value.index]
 
 
 def _end(job: Job, start: Start, accepted: Attempt, status: StepStatus, route: Route | None = None) -> StepEnd:

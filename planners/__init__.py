@@ -1,1 +1,1 @@
-"""VLM roles: planner, verifier, router, assessor; reply parsing; the embedded oracle."""
+"""VLM roles: planner, verifier, router, assessor, selector; reply parsing; the embedded oracle."""

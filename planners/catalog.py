@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 from media.frames import FrameReader
 from orchestrator.catalogs import Catalog, Line
-from orchestrator.ports import Assessor, Planner, Router, Verifier
+from orchestrator.ports import Assessor, Planner, Router, Selector, Verifier
 
 
-class Model(Planner, Verifier, Router, Assessor, Protocol):
+class Model(Planner, Verifier, Router, Assessor, Selector, Protocol):
     """A vision-language model in every role."""
 
 

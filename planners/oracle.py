@@ -1,4 +1,4 @@
-"""The embedded planner, verifier, router and assessor: plans and judges from pixels alone.
+"""The embedded planner, verifier, router, assessor and selector: plans and judges from pixels alone.
 
 Exact by default, or as fallible in its verdicts as a profile says. It knows the built-in worlds and nothing else.
 """
@@ -8,16 +8,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from media.frames import FrameReader
+from orchestrator.attempts import PROGRESS_ORDER
 from orchestrator.footage import KEEP_ABOVE
 from orchestrator.records import (
+    CONFIDENCE_VALUE,
     Answer,
     Assessment,
     Attempt,
+    Choice,
     Confidence,
     FailureKind,
     Footage,
@@ -49,7 +53,7 @@ class OracleOptions(Record):
 
 
 class Oracle:
-    """Implements the ports Planner, Verifier, Router and Assessor."""
+    """Implements the ports Planner, Verifier, Router, Assessor and Selector."""
 
     def __init__(self, reader: FrameReader | None, fallibility: Fallibility | None = None) -> None:
         self._sight = Sight(reader)
@@ -90,14 +94,28 @@ class Oracle:
 
         Right but unfinished is accepted, with what is due as suggestion; on the last step it is rejected.
         """
+        return self._answer(self._judged(task, plan, candidate, view).verdict)
+
+    def select(self, task: Task, plan: Plan, candidates: Sequence[Footage], view: View) -> Answer[Choice]:
+        """The one with the best verdict; only an exact oracle sees which of two alike came farther.
+
+        Every candidate is judged as `verify` would, errors of the profile included.
+        """
+        judged = [self._judged(task, plan, candidate, view) for candidate in candidates]
+        exact = self._fallibility is None
+        best = max(range(len(judged)), key=lambda place: (*_worth(judged[place], exact=exact), -place))
+        return self._answer(Choice(index=best, reason=judged[best].verdict.reason))
+
+    def _judged(self, task: Task, plan: Plan, candidate: Footage, view: View) -> _Judged:
+        """The verdict on a candidate, with what the profile errs, and how far it really came."""
         known = self._sight.known(task, view)
         raw = not known.world.parse(plan.instruction)
         actions = actions_left(known, ()) if raw else named_actions(known, plan.instruction)
         readings = read_all(known.scene, self._sight.reader.iterate(candidate))
         if raw and plan.instruction != task.prompt:
-            return self._answer(_not_understood(plan.instruction))
+            return _Judged(_not_understood(plan.instruction))
         if not actions:
-            return self._answer(_not_possible(plan.instruction))
+            return _Judged(_not_possible(plan.instruction))
         way = chain(known.world, known.reading, actions)
         judged = judge(known.world, way, readings)
         if not judged.finished and _reached_otherwise(known, way, readings, whole_task=raw):
@@ -110,7 +128,7 @@ class Oracle:
             verdict = _rejected(known, way, judged)
         if self._fallibility is not None:
             verdict = err(verdict, self._fallibility, view.seed, candidate)
-        return self._answer(verdict)
+        return _Judged(verdict, judged.way)
 
     def route(self, task: Task, plan: Plan, attempts: Sequence[Attempt], view: View) -> Answer[Route]:
         """Split several actions if there is room for it; regenerate after a slip; else fall back."""
@@ -140,6 +158,26 @@ class Oracle:
 
     def _answer(self, value: R) -> Answer[R]:
         return Answer(value=value, spend=ONE_CALL, model=self._model)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A candidate's verdict, and how far along the planned path it came."""
+
+    verdict: Verdict
+    way: float = 0.0
+
+
+def _worth(judged: _Judged, *, exact: bool) -> tuple[bool, int, float, float, float]:
+    """Larger is better: accepted, progress, good fraction, how sure that is, and how far it came."""
+    verdict = judged.verdict
+    return (
+        verdict.decision == "accept",
+        PROGRESS_ORDER[verdict.progress],
+        verdict.good_fraction,
+        CONFIDENCE_VALUE[verdict.confidence],
+        judged.way if exact else 0.0,
+    )
 
 
 def read_all(scene: Scene, frames: Iterable[Frame]) -> list[Reading | None]:

@@ -101,7 +101,7 @@ class _Inheriting:
             raise Suspended((key,)) from error
 
     def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
-        """As once, for several."""
+        """As once, for several, up to the first that is missing."""
         values: list[R | BackendFailed] = []
         for call in calls:
             try:

@@ -149,5 +149,7 @@ def _refuse_instruction(policy: Policy, instruction: str | None) -> None:
             f" {limit}: shorten it",
             reason="instruction",
         )
-    if policy.strategy == "pass@1":
-        raise TaskRejected("the strategy pass@1 has no plans: fork without an instruction", reason="instruction")
+    if policy.num_shots:
+        raise TaskRejected(
+            f"the strategy {policy.strategy} has no plans: fork without an instruction", reason="instruction"
+        )

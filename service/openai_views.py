@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cliploop.site import Site
 from orchestrator.records import Policy
-from service.tally import Tallies, Tally, where
+from service.tally import Tallies, Tally
 from storage.jobs import FINAL_STATES, JobState, State
 from storage.submissions import Submitted
 
@@ -119,7 +119,13 @@ def _progress(tallies: Tallies, job: Submitted, tally: Tally) -> int:
 
 
 def _percent(tally: Tally, policy: Any, fraction: float) -> int:
-    """Of all attempts in all steps that there may be, how many are behind; at most 99."""
+    """Of all attempts in all steps that there may be, how many are behind; at most 99.
+
+    Of pass@k, whose clips are rendered in any order, how many of them are there.
+    """
+    name, _, shots = str(policy.get("strategy")).partition("@")
+    if name == "pass":
+        return min(99, int(100 * (len(tally.clips) + fraction) / int(shots)))
     step, attempt = tally.furthest
     max_steps, max_attempts = int(policy.get("max_steps", 1)), int(policy.get("max_attempts", 1))
     done = min(1.0, (max(0, attempt - 1) + fraction) / max_attempts)
@@ -129,7 +135,7 @@ def _percent(tally: Tally, policy: Any, fraction: float) -> int:
 def _fraction(tallies: Tallies, job_id: str, tally: Tally) -> float:
     """How much of the clip that is being rendered is there."""
     told = tallies.told(job_id)
-    if told is None or where(str(told.get("key"))) <= tally.rendered:  # of a clip that has been recorded since
+    if told is None or str(told.get("key")) in tally.clips:  # of a clip that has been recorded since
         return 0.0
     return float(told["fraction"])
 

@@ -26,7 +26,7 @@ class Tally:
     key: str = ""  # of the latest effect
     step: int | None = None
     attempt: int | None = None
-    rendered: tuple[int, int] = (-1, -1)  # step and attempt of the latest clip
+    clips: set[str] = field(default_factory=set[str])  # the keys of those that are recorded, lost ones too
     furthest: tuple[int, int] = (0, 0)  # the latest step, and the latest attempt in it, that any effect was of
     percent: int = 0  # the most that anybody was told
     spend: Spend = field(default_factory=Spend)
@@ -47,7 +47,7 @@ class Tally:
             return
         self.place(entry.key)
         if entry.key.endswith("/clip"):
-            self.rendered = where(entry.key)
+            self.clips.add(entry.key)
         if _PAID.search(entry.key) or entry.kind == "failure":
             self.spend = self.spend + _spend(entry.value)
         if entry.key == "final/video" and entry.kind == "record":

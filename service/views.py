@@ -13,7 +13,7 @@ from cliploop.estimate import Range, estimate
 from cliploop.site import Site
 from orchestrator.records import Policy, Spend
 from service.hooks import HookView, hook_view
-from service.tally import Tallies, Tally, where
+from service.tally import Tallies, Tally
 from storage.jobs import State
 from storage.submissions import Submitted, ahead_of, find, standing
 from storage.tables import Priority
@@ -193,7 +193,7 @@ def _progress(tallies: Tallies, job_id: str, state: State, tally: Tally, max_ste
     if state != "running":
         return known
     told = tallies.told(job_id)
-    if told is None or where(str(told.get("key"))) <= tally.rendered:  # of a clip that has been recorded since
+    if told is None or str(told.get("key")) in tally.clips:  # of a clip that has been recorded since
         return known
     return known.model_copy(update={"key": told["key"], "fraction": told["fraction"]})
 

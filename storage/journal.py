@@ -139,7 +139,7 @@ class SqlJournal:
         return found
 
     def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
-        """Several; here one after the other, in order. See the port."""
+        """Several; what can run here does, one after the other, in order. See the port."""
         digests = {call.key: digest(call.inputs) for call in calls}
         if len(digests) != len(calls):
             raise ValueError(f"keys must differ: {[call.key for call in calls]}")
@@ -147,10 +147,14 @@ class SqlJournal:
         missing = [call for call in calls if found[call.key] is None]
         if missing:
             self._claim()
-            if not all(self._runnable(call.key) for call in missing):
-                raise Suspended(tuple(call.key for call in missing))
+            elsewhere = [call for call in missing if not self._runnable(call.key)]
             for call in missing:
-                found[call.key] = self._run(call, digests[call.key])
+                if call not in elsewhere:
+                    found[call.key] = self._run(call, digests[call.key])
+            for call in elsewhere:  # others may have recorded meanwhile
+                found[call.key] = self._replayed(call, digests[call.key])
+            if away := tuple(call.key for call in elsewhere if found[call.key] is None):
+                raise Suspended(away)
         return [value for value in found.values() if value is not None]
 
     def peek(self, key: str, kind: type[R]) -> R | None:

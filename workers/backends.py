@@ -20,6 +20,7 @@ from orchestrator.records import (
     Assessment,
     Attempt,
     Capabilities,
+    Choice,
     Footage,
     Plan,
     Policy,
@@ -62,7 +63,8 @@ class Backends:
         self, policy: Policy, progress: Callable[[str, float], None], cancelled: Callable[[], bool]
     ) -> Ports:
         """As Site.ports, warm. Raises BackendMisconfigured."""
-        names = (policy.planner, policy.verifier, policy.router, policy.assessor, policy.generator)
+        models = (policy.planner, policy.verifier, policy.router, policy.assessor, policy.selector or "")
+        names = (*models, policy.generator)
         name = policy.generator
         with self._lock:
             ports = _recall(self._ports, names, PORTS_KEPT, lambda: self._built(policy))
@@ -82,6 +84,7 @@ class Backends:
             verifier=timed(ports.verifier),
             router=timed(ports.router),
             assessor=timed(ports.assessor),
+            selector=None if ports.selector is None else timed(ports.selector),
         )
 
     def _generator(self, name: str) -> Generator:
@@ -229,6 +232,9 @@ class TimedModel:
 
     def assess(self, task: Task, view: View) -> Answer[Assessment]:
         return self._asked(lambda: self.inner.assess(task, view))
+
+    def select(self, task: Task, plan: Plan, candidates: Sequence[Footage], view: View) -> Answer[Choice]:
+        return self._asked(lambda: self.inner.select(task, plan, candidates, view))
 
     def _asked(self, call: Callable[[], T]) -> T:
         try:

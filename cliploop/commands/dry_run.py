@@ -9,7 +9,6 @@ from pathlib import Path
 from cliploop.asked import LocalJob
 from cliploop.estimate import Estimate, Range, estimate
 from cliploop.files import folder_fault, nearest_there
-from cliploop.narrate import is_single_shot
 from cliploop.terminal import EXIT_COMPLETED, Terminal, counted, one_line
 from orchestrator.errors import TaskRejected
 from orchestrator.records import Policy
@@ -69,10 +68,13 @@ def refuse_folder(job: LocalJob, folder: Path, *, fresh: bool) -> None:
 
 def _loop(policy: Policy) -> list[tuple[str, str]]:
     """Who takes part in it, and how far it may go."""
-    if is_single_shot(policy):
+    if policy.num_shots:
+        many = policy.num_shots
+        clips = f"{many} clips, of which one is chosen" if many > 1 else "one clip"
         return [
-            ("strategy", f"{policy.strategy}: the raw task in one clip, nothing planned or judged"),
+            ("strategy", f"{policy.strategy}: the raw task in {clips}, nothing planned or judged"),
             ("seed", f"{policy.seed}"),
+            *([("selector", f"{policy.selector}, among the clips")] if many > 1 else []),
             ("assessor", f"{policy.assessor}, of the last frame"),
         ]
     return [

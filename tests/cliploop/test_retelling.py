@@ -12,7 +12,7 @@ from cliploop.watch import WatchedJournal
 from orchestrator.errors import BackendFailed, JobWaiting, ReplyUnreadable
 from orchestrator.loop import run
 from orchestrator.ports import Inputs
-from orchestrator.records import Record, Route
+from orchestrator.records import Choice, Record, Route
 from tests.orchestrator.fakes import (
     ACCEPT,
     DONE,
@@ -56,6 +56,12 @@ JOBS: dict[str, Any] = {
     "a lost render": {"failures": {1: BackendFailed("out of memory")}},
     "a gate": {"gate": "single_shot", "assessments": [NO, YES]},
     "a single shot": {"strategy": "pass@1"},
+    "several shots": {"strategy": "pass@3", "choices": [Choice(index=2, reason="it is there")]},
+    "several shots, one lost": {
+        "strategy": "pass@3",
+        "choices": [Choice(index=1)],
+        "failures": {1: BackendFailed("out of memory")},
+    },
     "an unreadable reply": {"plans": [ReplyUnreadable("no JSON"), MOVE, DONE]},
 }
 
@@ -85,6 +91,17 @@ def test_it_tells_what_was_told_where_the_job_ran_and_each_once(job: str) -> Non
     assert heard.began_at == here.began_at[1:]  # when the first entry is there, the second begins
     arriving(on, retelling)
     assert len(heard.told) == len(here.told)
+
+
+def test_shots_that_arrive_in_another_order_are_told_in_theirs() -> None:
+    on, heard = stage(strategy="pass@3", choices=[Choice(index=2)]), Heard()
+    here = played(on)
+    clips = [key for key in on.journal.entries if key.endswith("/clip")]
+    first, *rest = on.journal.entries.items()
+    later = [entry for entry in rest if entry[0] not in clips]
+    on.journal.entries = dict([first, *((key, on.journal.entries[key]) for key in reversed(clips)), *later])
+    arriving(on, Retelling(on.task, on.policy, heard))
+    assert heard.told == here.told
 
 
 def test_a_wait_that_was_taken_up_again_lets_it_go_on() -> None:

@@ -85,7 +85,13 @@ class MemoryJournal:
         return kind.model_validate_json(value.model_dump_json())
 
     def once_all(self, calls: Sequence[Call[R]]) -> list[R | BackendFailed]:
-        return [self.once(c.key, c.inputs, c.kind, c.effect) for c in calls]
+        results: list[R | BackendFailed] = []
+        for call in calls:
+            try:
+                results.append(self.once(call.key, call.inputs, call.kind, call.effect))
+            except BackendFailed as failure:
+                results.append(failure)
+        return results
 
     def peek(self, key: str, kind: type[R]) -> R | None:
         if key not in self.entries:

@@ -238,15 +238,25 @@ def test_none_at_once_is_none(database: SqlDatabase) -> None:
     assert journal.state().state == "queued"
 
 
-def test_missing_effects_that_cannot_run_here_suspend_with_all_missing_keys(database: SqlDatabase) -> None:
+def test_of_several_those_that_can_run_here_do_and_all_others_suspend_at_once(database: SqlDatabase) -> None:
     record(SqlJournal(database, JOB), "b")
-    journal = SqlJournal(database, JOB, runnable=lambda key: key != "c")
+    journal = SqlJournal(database, JOB, runnable=lambda key: key == "d")
+    effects = {"a": never, "b": never, "c": never, "d": lambda: plan("d")}
     with pytest.raises(Suspended) as suspended:
-        journal.once_all([Call(key, {}, Plan, never) for key in ("a", "c", "d")])
-    assert suspended.value.keys == ("a", "c", "d")
+        journal.once_all([Call(key, {}, Plan, effect) for key, effect in effects.items()])
+    assert suspended.value.keys == ("a", "c")
     assert record(journal, "b") == plan("b")
+    assert journal.peek("d", Plan) == plan("d")
     with pytest.raises(Suspended):
         record(journal, "c")
+
+
+def test_what_another_process_records_of_several_meanwhile_is_not_waited_for(database: SqlDatabase) -> None:
+    there = SqlJournal(database, JOB)
+    journal = SqlJournal(database, JOB, runnable=lambda key: key == "a")
+    effects = {"a": lambda: (record(there, "b"), plan("a"))[1], "b": never}
+    calls = [Call(key, {}, Plan, effect) for key, effect in effects.items()]
+    assert journal.once_all(calls) == [plan("a"), plan("b")]
 
 
 def test_a_recorded_effect_is_replayed_where_it_could_not_run(database: SqlDatabase) -> None:
