@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from cliploop.terminal import counted, one_line
+from orchestrator.attempts import clip_notes
 from orchestrator.ports import Inputs
 from orchestrator.records import (
     Answer,
@@ -18,6 +19,7 @@ from orchestrator.records import (
     Attempt,
     Check,
     Choice,
+    Clip,
     Outcome,
     Plan,
     Policy,
@@ -285,7 +287,8 @@ class Narrator:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._shots = policy.num_shots
-        self._rendered: list[int] = []  # the attempts that have a clip, where several shots are made
+        self._rendered: dict[int, Clip] = {}  # by attempt, of shots of the raw task
+        self._shot: object = None  # of the entry that is told
         self._clip = self._kept = ""
         self._rejected = False  # the step under way has only rejected clips so far
         self._headed: set[tuple[str, int]] = set()
@@ -318,6 +321,7 @@ class Narrator:
         if where is None:
             return
         yield from self.begin(key, inputs)
+        self._shot = inputs.get("shot")
         content: Any = value
         if isinstance(value, Answer):
             answer = cast("Answer[Record]", value)
@@ -330,6 +334,9 @@ class Narrator:
         yield from self._lines(where, content)
 
     def _lines(self, where: Where, content: Any) -> Iterator[Line]:
+        if self._shots and isinstance(content, Rendered | Check | Choice):
+            yield from self._shot_lines(where, content)
+            return
         match content:
             case Plan():
                 yield from self._ended()
@@ -338,15 +345,6 @@ class Narrator:
             case Verdict():
                 self._rejected = content.decision == "reject"
                 yield verdict_line(where.attempt, content, self._clip)
-            case Rendered() if self._shots:
-                self._rendered.append(where.attempt)
-                yield from unjudged_lines(where.attempt, self._clip, None)
-            case Check() if self._shots > 1:
-                yield from shot_check_lines(where.attempt, content)
-            case Check() if self._shots:
-                yield from check_lines(content)
-            case Choice() if self._shots:
-                yield choice_line(self._rendered[content.index], content)
             case Check() if content.failure is not None:
                 self._rejected = True
                 verdict = Verdict(decision="reject", failure=content.failure, reason=content.reason)
@@ -365,6 +363,20 @@ class Narrator:
                 yield assessment_line(content)
             case _:
                 return
+
+    def _shot_lines(self, where: Where, content: Rendered | Check | Choice) -> Iterator[Line]:
+        if isinstance(content, Rendered):
+            yield from unjudged_lines(where.attempt, self._clip, None)
+            if isinstance(self._shot, Shot):
+                for note in clip_notes(self._shot, content.clip, self._rendered):
+                    yield Line(one_line(note), "quiet", 2)
+            self._rendered[where.attempt] = content.clip
+        elif isinstance(content, Choice):
+            yield choice_line(list(self._rendered)[content.index], content)
+        elif self._shots > 1:
+            yield from shot_check_lines(where.attempt, content)
+        else:
+            yield from check_lines(content)
 
     def _ended(self) -> Iterator[Line]:
         """The last word on a step of which nothing could be kept, told when the next thing begins."""

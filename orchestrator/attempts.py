@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from orchestrator.asking import ask
@@ -17,6 +17,7 @@ from orchestrator.records import (
     ArtifactKey,
     Attempt,
     Check,
+    Clip,
     Plan,
     Prefix,
     Progressed,
@@ -125,25 +126,28 @@ def with_candidate(job: Job, attempt: Attempt, rendered: Rendered) -> Attempt:
     """The attempt with what was rendered, and what is to be said of that."""
     clip, shot = rendered.clip, attempt.shot
     before = attempt.kept.footage if attempt.kept else still(shot.start_frame, clip.fps)
-    notes = list(attempt.notes)
-    alike = [
-        str(other.index)
+    earlier = {
+        other.index: other.clip
         for other in job.tape.attempts
-        if other.index < attempt.index
-        and other.clip is not None
-        and other.clip.frames_digest == clip.frames_digest
-    ]
+        if other.index < attempt.index and other.clip is not None
+    }
+    notes = (*attempt.notes, *clip_notes(shot, clip, earlier))
+    candidate = join(before, whole(clip))
+    return attempt.model_copy(
+        update={"clip": clip, "candidate": candidate, "notes": notes, "spend": rendered.spend}
+    )
+
+
+def clip_notes(shot: Shot, clip: Clip, earlier: Mapping[int, Clip]) -> Iterator[str]:
+    """What is to be said of a clip: frames like an earlier attempt's, and what is otherwise than asked."""
+    alike = [str(index) for index, other in earlier.items() if other.frames_digest == clip.frames_digest]
     if alike:
-        notes.append(f"the same frames as attempt {', '.join(alike)}, although the seed differs")
+        yield f"the same frames as attempt {', '.join(alike)}, although the seed differs"
     if clip.num_frames != shot.num_frames or clip.rendered_size != shot.canvas:
-        notes.append(
+        yield (
             f"asked for {shot.num_frames} frames of {shot.canvas}, "
             f"rendered {clip.num_frames} of {clip.rendered_size}"
         )
-    candidate = join(before, whole(clip))
-    return attempt.model_copy(
-        update={"clip": clip, "candidate": candidate, "notes": tuple(notes), "spend": rendered.spend}
-    )
 
 
 def check_candidate(job: Job, key: str, attempt: Attempt) -> Check:

@@ -1,4 +1,4 @@
-"""pass@1 is told as what it is: one shot, judged by nobody, assessed at most."""
+"""pass@1 and pass@k are told as what they are: shots of the raw task, judged by nobody, assessed at most."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from cliploop.narrate import Narrator, trajectory_lines
 from orchestrator.ports import Inputs
-from orchestrator.records import Answer, Assessment, Check, Record, Spend, Trajectory
+from orchestrator.records import Answer, Assessment, Check, Choice, Record, Spend, Trajectory
 from tests.cliploop import records
 from tests.cliploop.commandline import TASK, command
 
@@ -80,3 +80,61 @@ def test_a_dry_run_of_it_promises_no_verdict(capsys: pytest.CaptureFixture[str])
     for word in ("verifier", "planner", "router", "steps"):
         assert word not in said.out
     assert "at most 3 steps" in command(capsys, "run", *TASK, "--dry-run").out
+
+
+SHOTS = records.policy(strategy="pass@3")
+
+
+def test_several_shots_are_told_as_they_happen_and_the_chosen_one_by_its_attempt() -> None:
+    narrator = Narrator(SHOTS)
+    shown = {"shot": records.shot()}
+    frozen = Check(failure="no_motion", reason="nothing moves", drift=records.DRIFT)
+    lines = [str(line) for line in narrator.tell("step/1/attempt/1/clip", shown, records.rendered())]
+    lines += [str(line) for line in narrator.tell_lost("step/1/attempt/2/clip", "out of memory")]
+    chosen = Answer[Record](value=Choice(index=1, reason="it is there"), spend=Spend(vlm_calls=1))
+    entries: list[tuple[str, Inputs, Record]] = [
+        ("step/1/attempt/3/clip", shown, records.rendered()),
+        ("step/1/attempt/1/check", {}, frozen),
+        ("step/1/attempt/3/check", {}, Check(drift=records.DRIFT)),
+        ("step/1/select", {}, chosen),
+    ]
+    lines += [str(line) for entry in entries for line in narrator.tell(*entry)]
+    assert lines == [
+        "3 shots of the whole task, one of them is chosen",
+        "  attempt 1, 49 frames: rendered, not judged",
+        "  attempt 2: no clip - out of memory",
+        "  attempt 3, 49 frames: rendered, not judged",
+        "    the same frames as attempt 1, although the seed differs",
+        "  attempt 1, noticed: nothing moves",
+        "  attempt 3 chosen - it is there",
+    ]
+    doing = [narrator.where(key) for key in ("step/1/attempt/2/clip", "step/1/select")]
+    assert [where.doing for where in doing if where] == ["attempt 2: rendering", "choosing among the clips"]
+    assert narrator.spend.vlm_calls == 1
+
+
+def test_the_command_with_several_shots_and_what_is_shown_later_say_the_same(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLIPLOOP_FIRST_STEP_SECONDS", "1")
+    ran = command(capsys, "run", *TASK, "--strategy", "pass@3", "-o", "job")
+    again = command(capsys, "run", *TASK, "--strategy", "pass@3", "-o", "job")
+    shown = command(capsys, "trajectory", "show", "job")
+    assert (again.code, again.out) == (ran.code, ran.out)
+    told = ran.out.splitlines()
+    assert told[1] == "3 shots of the whole task, one of them is chosen"
+    assert sum(line.endswith("17 frames: rendered, not judged") for line in told) == 3
+    assert "chosen - " in ran.out
+    assert "(one of 3 shots, not judged, its last frame assessed)" in ran.out
+    assert [line for line in told[1:] if line in shown.out.splitlines()] == told[1:-3]
+    assert len(list(Path("job/steps/1").glob("attempt-*.mp4"))) == 3
+    for said in (ran.out, shown.out):
+        assert not [word for word in NOTHING_OF_IT if word in said]
+
+
+def test_a_dry_run_of_several_shots_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    said = command(capsys, "run", *TASK, "--strategy", "pass@4", "--dry-run")
+    assert "the raw task in 4 clips, of which one is chosen, nothing planned or judged" in said.out
+    assert "clips      4" in said.out
+    assert "selector   oracle" in said.out

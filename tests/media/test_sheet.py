@@ -28,7 +28,7 @@ from media.sheet_parts import (
     draw_strip,
 )
 from media.sheet_steps import picks
-from orchestrator.records import Check, Drift, Outcome, Route, Step, Trajectory, Video
+from orchestrator.records import Check, Choice, Drift, Outcome, Route, Step, Trajectory, Video
 from tests.media.made import Studio, dot_moves, drawing, trajectory
 
 HOSTILE = (
@@ -110,6 +110,28 @@ def test_a_single_shot_is_told_as_one(studio: Studio, story: Trajectory, monkeyp
     assert "the clip was not judged" in said
     for wrong in ("Step 1", "rejected", "accepted", "verifier", "planner", "NOT VERIFIED"):
         assert wrong not in said
+
+
+def test_several_shots_are_told_with_the_chosen_one(
+    studio: Studio, story: Trajectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = story.steps[0]
+    shot = step.attempts[0].model_copy(update={"verdict": None})
+    shots = tuple(shot.model_copy(update={"index": number}) for number in (1, 2, 3))
+    choice = Choice(index=1, reason="It gets there.")
+    chosen = {"attempts": shots, "status": "unverified", "chosen_attempt": 2, "choice": choice}
+    policy = story.policy.model_copy(update={"strategy": "pass@3", "selector": "oracle"})
+    done = Outcome(kind="completed", reason="It is there.", best_effort=True)
+    changed = {"policy": policy, "steps": (step.model_copy(update=chosen),), "gate": None, "outcome": done}
+    words = texts(story.model_copy(update=changed), studio, monkeypatch)
+    assert words.count("NOT JUDGED") == 3  # the step and two of its shots
+    assert words.count("CHOSEN") == 1
+    assert {"3 shots", "3 shots  ·  not judged", "It gets there."} <= set(words)
+    said = " ".join(words)
+    assert "no clip was judged: one of them was chosen" in said
+    assert "selector oracle" in said
+    assert "used in the video" in said
+    assert "Step 1" not in said
 
 
 def texts(story: Trajectory, studio: Studio, monkeypatch: pytest.MonkeyPatch) -> list[str]:

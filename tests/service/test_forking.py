@@ -169,3 +169,28 @@ def test_forks_that_cannot_be_are_refused(
 def test_an_unknown_job_cannot_be_forked(client: httpx.Client) -> None:
     assert client.post("/v1/jobs/job-nobody/fork", json={"step": 1}).status_code == 404
     assert client.post("/v1/jobs/job-nobody/retry").status_code == 404
+
+
+def test_a_job_of_several_shots_is_done_anew_as_a_whole_and_has_no_plan_to_replace(
+    site: Site, client: httpx.Client
+) -> None:
+    parent = posted(client, strategy="pass@2")
+    work(site)
+    for asked in ({"step": 2}, {"step": 1, "instruction": "Go on."}):
+        assert client.post(f"/v1/jobs/{parent}/fork", json=asked).status_code == 422
+    same = client.post(f"/v1/jobs/{parent}/retry").json()["id"]
+    other = client.post(f"/v1/jobs/{parent}/retry", json={"seed": 99}).json()["id"]
+    work(site)
+    told = {job: client.get(f"/v1/jobs/{job}").json() for job in (parent, same, other)}
+    assert {job["state"] for job in told.values()} == {"succeeded"}
+    assert told[same]["parent_id"] == parent
+    seeds = {
+        job: [
+            each["shot"]["seed"]
+            for each in client.get(f"/v1/jobs/{job}/trajectory").json()["steps"][0]["attempts"]
+        ]
+        for job in told
+    }
+    assert seeds[same] == seeds[parent]
+    assert not set(seeds[other]) & set(seeds[parent])
+    assert told[parent]["progress"]["max_steps"] == 1

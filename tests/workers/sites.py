@@ -27,12 +27,20 @@ def a_site(folder: Path, environ: Mapping[str, str] | None = None) -> Generator[
             yield site
 
 
-def submitted(site: Site, *, generator: str = "simulated", max_steps: int = 6, seed: int = 3) -> str:
+def submitted(
+    site: Site,
+    *,
+    generator: str = "simulated",
+    max_steps: int = 6,
+    seed: int = 3,
+    strategy: str | None = None,
+) -> str:
     """A small maze, submitted; its id."""
     task = sample(load("maze"), "easy", seed, side_px=128)
     picture = site.artifacts.put(encode_png(task.frame), ".png")
     height, width = task.frame.shape[:2]
     asked = Task(prompt=task.prompt, picture=picture, size=Size(width=width, height=height))
-    policy = site.composition.policy(Wanted(generator=generator, max_steps=max_steps, seed=seed), asked.size)
+    wanted = Wanted(generator=generator, max_steps=max_steps, seed=seed, strategy=strategy)
+    policy = site.composition.policy(wanted, asked.size)
     job_id, _ = submit(site.database, f"job-{secrets.token_hex(4)}", asked, policy, Request("", "default"))
     return job_id

@@ -127,6 +127,14 @@ def test_progress_never_goes_back_and_is_100_only_when_the_video_is_there(
     assert len(set(seen)) > 3
 
 
+def test_progress_of_several_shots_counts_them(site: Site, client: openai.OpenAI) -> None:
+    video = created(client, model="simulated", extra_body={"strategy": "pass@4"})
+    seen = set[int]()
+    while work(site, messages=1):
+        seen.add(client.videos.retrieve(video.id).progress)
+    assert {25, 50, 75, 99, 100} <= seen
+
+
 def test_progress_is_the_same_for_a_process_that_was_not_there(site: Site, client: openai.OpenAI) -> None:
     video = created(client, model="simulated", extra_body={"max_steps": 3, "seed": 5})
     work(site, messages=3)
