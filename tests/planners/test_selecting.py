@@ -65,8 +65,8 @@ def test_an_imperfect_one_errs_as_often_as_its_verdicts_and_alike_for_the_same_a
     plan = Plan(instruction=maze.prompt)
     picked = [
         oracle.select(maze.task, plan, candidates, maze.view(step=1, max_steps=1, seed=seed)).value.index
-        for seed in range(60)
+        for seed in range(30)
     ]
-    assert 5 < picked.count(0) < 40  # the wrong one is taken for right more often than not, the right one is sure
+    assert 2 < picked.count(0) < 22  # the wrong one is taken for right more often than not, the right one is sure
     again = oracle.select(maze.task, plan, candidates, maze.view(step=1, max_steps=1, seed=0))
     assert again.value.index == picked[0]
