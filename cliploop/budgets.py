@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from cliploop.settings import suggest
 from orchestrator.errors import TaskRejected
+from orchestrator.faults import suggest
 from orchestrator.records import Budget
 
 WHOLE = frozenset({"vlm_calls", "vlm_tokens"})

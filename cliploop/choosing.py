@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cliploop.settings import Settings, suggest
+from cliploop.settings import Settings
 from orchestrator.errors import BackendMisconfigured
+from orchestrator.faults import suggest
 
 BUILT_IN: Mapping[str, Any] = {
     "generator": "simulated",

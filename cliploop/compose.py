@@ -15,13 +15,14 @@ from pydantic import ValidationError
 from cliploop import settings as configured
 from cliploop.budgets import parse_budget
 from cliploop.choosing import Chosen, Wanted, choose
-from cliploop.settings import Backend, Settings, SettingsUnusable, suggest
+from cliploop.settings import Backend, Settings, SettingsUnusable
 from generators import catalog as generators
 from media.canvas import choose as choose_canvas
 from media.encode import encoder_version
 from media.frames import FrameReader
 from orchestrator.catalogs import Catalog
 from orchestrator.errors import BackendMisconfigured
+from orchestrator.faults import suggest, words
 from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports
 from orchestrator.records import MAX_SHOTS, STRATEGY_NAMES, Policy, Size
 from planners import catalog as planners
@@ -38,13 +39,6 @@ POLICY_KEYS = (
 # Types that a later version brings.
 LATER_GENERATORS = ("wan", "cosmos", "diffusers_i2v", "veo", "openai_videos")
 LATER_MODELS = ("gemini", "openai_compatible", "single", "htv", "escalate", "human")
-BOUNDS = {
-    "greater_than_equal": "at least {ge}",
-    "greater_than": "more than {gt}",
-    "less_than_equal": "at most {le}",
-    "less_than": "less than {lt}",
-    "literal_error": "{expected}",
-}
 
 
 @dataclass(frozen=True)
@@ -263,7 +257,5 @@ def _out_of_range(error: ValidationError, chosen: Mapping[str, Chosen]) -> Backe
     """`--max-steps must be at least 1 (got 0)`."""
     first = error.errors()[0]
     key = str(first["loc"][0])
-    limits = {name: str(limit).removesuffix(".0") for name, limit in first.get("ctx", {}).items()}
-    wanted = BOUNDS.get(first["type"], first["msg"]).format_map(limits)
     where = chosen[key].where if key in chosen else key
-    return BackendMisconfigured(f"{where} must be {wanted} (got {first['input']!r})")
+    return BackendMisconfigured(f"{where} {words(first)} (got {first['input']!r})")

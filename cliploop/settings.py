@@ -8,7 +8,6 @@ with two underscores, `CLIPLOOP_GENERATORS__WAN22__MODEL=…`; a hyphen in a nam
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cliploop.files import FileUnusable, read_regular
 from cliploop.serving import Serving
+from orchestrator.faults import must_be, suggest, words
 
 FILE_NAME = "cliploop.toml"
 MAX_BYTES = 1_000_000
@@ -30,12 +30,7 @@ RESERVED = frozenset(  # read by name, not keys of the file
     for name in ("CONFIG", "REDIS_URL", "DATABASE_URL", "ARTIFACTS_URL", "DATA", "PARENT", "URL", "API_KEY")
 )
 BACKEND_SECTIONS = ("generators", "vlms", "planners", "verifiers")
-WANTED = {  # pydantic's kinds of faults, in plain words
-    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "an integer, such as 3"),
-    "int_parsing_size": "an integer of fewer digits",
-    **dict.fromkeys(("float_parsing", "float_type"), "a number, such as 0.5"),
-    "finite_number": "a finite number, such as 0.5",
-    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+IN_TOML = {  # what is called otherwise there
     "string_type": 'a text in quotes, such as "a"',
     "dict_type": "a table, such as {usd = 5}",
     "model_type": "a table",
@@ -114,14 +109,6 @@ class Settings:
         """Where a value was written, for a message: `cliploop.toml: [generators.wan22] model`."""
         variable = self.variables.get((section, name, key))
         return variable or f"{self.origin}: [{section}.{name}] {key}".rstrip()
-
-
-def suggest(wrong: str, known: Iterable[str]) -> str:
-    """`; did you mean 'generator'? Known: …` for a message about an unknown name."""
-    names = sorted(known)
-    close = difflib.get_close_matches(wrong.lower(), names, n=1, cutoff=0.6)
-    meant = f"; did you mean {close[0]!r}?" if close else ";"
-    return f"{meant} known: {', '.join(names)}" if names else "; none is known"
 
 
 def read(
@@ -312,11 +299,10 @@ def _explain(kind: type[BaseModel], error: ValidationError) -> str:
     key = str(first["loc"][0]) if first["loc"] else ""
     if first["type"] == "extra_forbidden":
         return f"has no key {key!r}{suggest(key, kind.model_fields)}"
-    if first["type"] in WANTED:
-        at = ": ".join([key, *_inside(first["loc"])])
-        return f"{at} must be {WANTED[first['type']]} (got {_shortened(first['input'])})"
-    wanted = first["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return f"{key} = {first['input']!r} {wanted[:1].lower()}{wanted[1:]}"
+    at = ": ".join([key, *_inside(first["loc"])])
+    wanted = must_be(first, own=IN_TOML)
+    says = words(first) if wanted is None else f"must be {wanted}"
+    return f"{at} {says} (got {_shortened(first['input'])})"
 
 
 def _shortened(value: object) -> str:

@@ -8,7 +8,6 @@ may write one: whoever takes names from a request asks `name in catalog` first, 
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.errors import BackendMisconfigured
+from orchestrator.faults import suggest, words
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,8 @@ class Catalog(Mapping[str, Line]):
         if ":" in name:
             return self._foreign(name)
         if name not in self.lines:
-            near = difflib.get_close_matches(name, self.lines, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            kind, there = self.asked or self.kind, ", ".join(self.lines)
-            raise BackendMisconfigured(f"there is no {kind} {name!r}; there are {there}{meant}")
+            kind = self.asked or self.kind
+            raise BackendMisconfigured(f"there is no {kind} {name!r}{suggest(name, self.lines)}")
         return self.lines[name]
 
     def _foreign(self, name: str) -> Line:
@@ -84,11 +82,11 @@ class Catalog(Mapping[str, Line]):
             return model(**{**line.preset, **(given or {})})
         except ValidationError as error:
             first = error.errors()[0]
-            known = ", ".join(model.model_fields)
             where = ".".join(map(str, first["loc"]))
-            raise BackendMisconfigured(
-                f"{self.kind} {name!r}: {where}: {first['msg']}; its options: {known}"
-            ) from error
+            says = f"{where} {words(first)}; its options: {', '.join(model.model_fields)}"
+            if first["type"] == "extra_forbidden":
+                says = f"it has no option {where!r}{suggest(where, model.model_fields)}"
+            raise BackendMisconfigured(f"{self.kind} {name!r}: {says}") from error
 
     def build(self, name: str, given: Mapping[str, Any], *parts: Any) -> Any:
         """Build the backend of that name from its options and what else it is made of."""

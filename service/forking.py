@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cliploop.site import Site, asked_of
 from orchestrator.errors import TaskRejected
+from orchestrator.faults import words
 from orchestrator.loop import refuse_unplayable
 from orchestrator.records import Budget, Policy
 from service.asks import LARGEST, idempotency_key
@@ -132,7 +133,8 @@ def _policy(before: Policy, asked: Changes) -> Policy:
     try:
         return Policy.model_validate({**before.model_dump(), **said})
     except ValidationError as error:
-        raise TaskRejected(f"{error.errors()[0]['loc'][0]}: {error.errors()[0]['msg']}") from error
+        first = error.errors()[0]
+        raise TaskRejected(f"{first['loc'][0]}: {words(first)}") from error
 
 
 def _refuse_instruction(policy: Policy, instruction: str | None) -> None:

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, get_args
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from cliploop.settings import suggest
 from cliploop.site import Site
 from media.pictures import encode_png
 from orchestrator.errors import BackendMisconfigured
+from orchestrator.faults import suggest
 from orchestrator.records import Capabilities
 from service.callers import TheSite
 from service.problems import Refused, documented

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
 
 from cliploop.compose import Composition
-from cliploop.settings import suggest
 from orchestrator.errors import TaskRejected
+from orchestrator.faults import suggest
 from orchestrator.records import Policy, Size
 from service.asks import MAX_FORM_FIELDS, Choice, data_url, validated
 from service.openai_errors import Wrong

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from cliploop.client.errors import ClientError, NotUnderstood, ServerUnreachable, TryLater, kind_of
 from cliploop.client.wire import Answer, Flow, Lost, Patience, Pause, Request, body, opened
+from orchestrator.faults import words
 
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
@@ -124,7 +125,7 @@ def record(kind: type[M], value: Any, status: int) -> M:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "it"
-        said = f"the answer is no {kind.__name__} of this version ({where}: {first['msg']})"
+        said = f"the answer is no {kind.__name__} of this version ({where}: {words(first)})"
         raise NotUnderstood(said, status=status, code="other_version") from None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import cast, get_args
 
 from cliploop.commands.inputs import Asked
-from cliploop.settings import suggest
 from media.pictures import encode_png
 from orchestrator.errors import TaskRejected
+from orchestrator.faults import suggest
 from worlds.catalog import WORLDS, load
 from worlds.sampling import Sample, sample
 from worlds.world import Difficulty, World

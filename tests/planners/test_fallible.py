@@ -53,7 +53,7 @@ def test_what_it_gets_right_is_told_in_full() -> None:
 
 def test_the_names_are_those_of_the_documents_and_an_unknown_one_lists_them() -> None:
     assert list(PLANNERS) == ["oracle", "oracle-gemini", "oracle-qwen"]
-    with pytest.raises(BackendMisconfigured, match=r"oracel.*oracle-gemini.*did you mean oracle"):
+    with pytest.raises(BackendMisconfigured, match=r"oracel.*did you mean 'oracle'.*oracle-gemini"):
         build("oracel", {}, None)
     with pytest.raises(BackendMisconfigured, match="its options: profile"):
         build("oracle", {"profil": "exact"}, None)
