@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import secrets
 from collections.abc import Iterator
@@ -20,10 +21,11 @@ Span: TypeAlias = tuple[int, int]  # first byte, and the one after the last
 
 
 def file_response(request: Request, path: Path, media_type: str, tag: str, *, name: str) -> Response:
-    """The file, or the part that was asked for. `tag` is equal only for equal content."""
+    """The file, or the part that was asked for. `tag`: the SHA-256 of its content, in hex."""
     etag, size = f'"{tag}"', path.stat().st_size
     headers = {
         "ETag": etag,
+        "Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(tag)).decode('ascii')}:",  # RFC 9530
         "Accept-Ranges": "bytes",
         "Cache-Control": "private, no-cache",
         "Content-Disposition": f'inline; filename="{name}"',

@@ -2,111 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
 import re
-import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from cliploop.client.answers import Downloaded
 from cliploop.client.asking import Tries, refusal, unreachable
 from cliploop.client.errors import ClientError, NotUnderstood, TryLater
+from cliploop.client.parts import Part
 from cliploop.client.paths import job_path
 from cliploop.client.wire import Answer, Close, Flow, Head, Lost, Patience, Pause, Request, body, chunk, opened
 
 What: TypeAlias = Literal["video", "contact-sheet", "clip"]
 OnBytes: TypeAlias = Callable[[int, int | None], None]
 _TAG = re.compile(r'"([A-Za-z0-9]{1,64})"')
-_SPAN = re.compile(r"bytes (\d+)-\d+/(?:\d+|\*)")
+_SPAN = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
+_LENGTH = re.compile(r"\d{1,18}")
+_DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/=]{44}):")
+MOST_STARTS_OVER = 3
 
 
-class _Part:
-    """What is there of a file so far: `.video.mp4.<tag>.part` beside it, the tag that of the content.
-
-    It is locked while it is written. Where somebody else writes it, or the content has no tag, it is a file of
-    this download alone, which is dropped at its end.
-    """
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-        self.tag = ""
-        self._path: Path | None = None
-        self._file: BinaryIO | None = None
-        self._kept = False
-
-    @property
-    def size(self) -> int:
-        """Bytes so far."""
-        return os.fstat(self._file.fileno()).st_size if self._file is not None else 0
-
-    def find(self) -> None:
-        """One from before, if there is one."""
-        known = re.compile(re.escape(f".{self.target.name}.") + r"([A-Za-z0-9]{1,64})\.part")
-        with contextlib.suppress(OSError):
-            for path in sorted(self.target.parent.iterdir()):
-                if (found := known.fullmatch(path.name)) is not None and self._take(path):
-                    self.tag = found[1]
-                    return
-
-    def begin(self, tag: str) -> None:
-        """Of this content; what was there of another is dropped."""
-        if self.tag != tag or not tag:
-            self.drop()
-            if not tag or not self._take(self.target.with_name(f".{self.target.name}.{tag}.part")):
-                own = self.target.with_name(f".{self.target.name}.{secrets.token_hex(8)}.own-part")
-                self._path, self._file, self._kept = own, own.open("xb"), False
-            self.tag = tag
-        assert self._file is not None
-        self._file.truncate(0)
-
-    def write(self, data: bytes) -> None:
-        """At its end."""
-        assert self._file is not None
-        self._file.write(data)
-
-    def flush(self) -> None:
-        """To the disk."""
-        assert self._file is not None
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def finish(self) -> None:
-        """It is whole: it takes the place of the target."""
-        assert self._path is not None
-        self._path.replace(self.target)
-        self._path = None
-        self.close()
-
-    def drop(self) -> None:
-        """Forget it."""
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
-        self._path, self.tag = None, ""
-        self.close()
-
-    def close(self) -> None:
-        """Leave it to be gone on with; drop what only this download knows."""
-        path, file, self._path, self._file = self._path, self._file, None, None
-        if path is not None and not self._kept:
-            path.unlink(missing_ok=True)
-        if file is not None:
-            file.close()
-
-    def _take(self, path: Path) -> bool:
-        """Have it for this download alone, if nobody else has it."""
-        file = path.open("ab")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if path.stat().st_ino == os.fstat(file.fileno()).st_ino:  # else somebody finished it meanwhile
-                self._path, self._file, self._kept = path, file, True
-                return True
-        except OSError:
-            pass
-        file.close()
-        return False
+class _Misfit(Exception):
+    """What came does not fit together: all of it is to be fetched anew."""
 
 
 def download(
@@ -121,15 +39,16 @@ def download(
 ) -> Flow[Downloaded]:
     """Fetch a file of a job to the path `target`; of a `clip`, that of `step` (0: the single shot) and `attempt`.
 
-    It is there whole or not at all. What a lost connection or an interrupt leaves is gone on with, if the content
-    is still the same. `on_bytes(so_far, all_or_none)` hears of every piece. Raises ClientError: WrongMoment where
-    there is no video yet, NotThere; OSError for what cannot be written.
+    It is there whole or not at all: its length is checked, and its digest where the server tells it. What a lost
+    connection or an interrupt leaves is gone on with, if the content is still the same; else all of it is fetched
+    anew, a few times. `on_bytes(so_far, all_or_none)` hears of every piece. Raises ClientError: WrongMoment where
+    there is no video yet, NotThere, NotUnderstood; OSError for what cannot be written.
     """
     path = Path(target)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file")
     where = _where(job_id, what, step, attempt)
-    part, tries = _Part(path), Tries(patience)
+    part, tries, misfits = Part(path), Tries(patience), 0
     part.find()
     began_at = resumed = part.size
     try:
@@ -139,6 +58,12 @@ def download(
                 error, resumed = yield from _fetched(head, part, tries, on_bytes, began_at)
                 if error is None:
                     break
+            except _Misfit as misfit:
+                part.drop()
+                misfits, began_at = misfits + 1, 0
+                error = NotUnderstood(f"the server's answers do not fit together: {misfit}", code="other_content")
+                if misfits > MOST_STARTS_OVER:
+                    raise error from None
             except Lost as lost:
                 error = unreachable(lost)
                 if lost.hopeless:
@@ -158,7 +83,7 @@ def _where(job_id: str, what: What, step: int | None, attempt: int | None) -> st
     return f"{job_path(job_id)}/{what}"
 
 
-def _request(where: str, part: _Part) -> Request:
+def _request(where: str, part: Part) -> Request:
     headers = {"Accept-Encoding": "identity"}
     if part.tag and part.size:
         headers |= {"Range": f"bytes={part.size}-", "If-Range": f'"{part.tag}"'}
@@ -166,47 +91,82 @@ def _request(where: str, part: _Part) -> Request:
 
 
 def _fetched(
-    head: Head, part: _Part, tries: Tries, on_bytes: OnBytes | None, began_at: int
+    head: Head, part: Part, tries: Tries, on_bytes: OnBytes | None, began_at: int
 ) -> Flow[tuple[ClientError | None, int]]:
-    """No error when the target is there. The number: bytes that were there before this call."""
+    """No error when the target is there. The number: bytes that were there before this call. Raises _Misfit."""
+    if head.status in (200, 206) and head.headers.get("content-encoding", "identity").lower() != "identity":
+        raise NotUnderstood("the server sent the file encoded, which nobody asked for", status=head.status)
     if head.status == 206:
-        span = _SPAN.fullmatch(head.headers.get("content-range", ""))
-        if span is None or int(span[1]) != part.size:
-            part.drop()
-            raise NotUnderstood("the server sent another part of the file than was asked for", status=206)
+        _refuse_other_part(head, part)
     elif head.status == 200:
         tag = _TAG.fullmatch(head.headers.get("etag", ""))
-        part.begin(tag[1] if tag else "")
+        part.begin(tag[1] if tag else "", _length(head))
         began_at = 0
     elif head.status == 416 and part.size:  # all of it was there, or more
         yield from body()
-        if head.headers.get("content-range") == f"bytes */{part.size}":
-            part.finish()
-            return None, part.size
-        part.drop()
-        return TryLater("the file has become shorter", status=416), 0
+        if head.headers.get("content-range") != f"bytes */{part.size}":
+            raise _Misfit("the file has become shorter")
+        part.whole = part.size
+        _finish(head, part)
+        return None, part.size
     else:
         error = refusal(Answer(head.status, head.headers, (yield from body())))
         if isinstance(error, TryLater):
             return error, began_at
         raise error
-    yield from _written(head, part, tries, on_bytes)
+    yield from _written(part, tries, on_bytes)
+    _finish(head, part)
     return None, began_at
 
 
-def _written(head: Head, part: _Part, tries: Tries, on_bytes: OnBytes | None) -> Flow[None]:
+def _length(head: Head) -> int | None:
+    """Of an answer, in bytes; None where it comes in chunks that say their end. Raises NotUnderstood."""
     length = head.headers.get("content-length", "")
-    whole = part.size + int(length) if length.isdigit() else None
+    if _LENGTH.fullmatch(length):
+        return int(length)
+    if "chunked" in head.headers.get("transfer-encoding", "").lower():
+        return None
+    raise NotUnderstood("the server does not say how long the file is", status=head.status)
+
+
+def _refuse_other_part(head: Head, part: Part) -> None:
+    """Raise _Misfit unless the answer is all that is missing, of the same content."""
+    if not (part.tag and part.size):
+        raise NotUnderstood("the server sent a part of the file, and the whole was asked for", status=206)
+    span = _SPAN.fullmatch(head.headers.get("content-range", ""))
+    if span is None:
+        raise _Misfit("it is not said which part of the file came")
+    first, last, whole = map(int, span.groups())
+    missing = str(whole - first)
+    if first != part.size or last != whole - 1 or head.headers.get("content-length", missing) != missing:
+        raise _Misfit("another part of the file came than was asked for")
+    if part.whole not in (None, whole) or head.headers.get("etag") != f'"{part.tag}"':
+        raise _Misfit("the file has changed")
+    part.whole = whole
+
+
+def _written(part: Part, tries: Tries, on_bytes: OnBytes | None) -> Flow[None]:
     so_far = part.size
     try:
         while (data := (yield from chunk())) is not None:
             tries.heard()
             part.write(data)
             so_far += len(data)
+            if part.whole is not None and so_far > part.whole:
+                break
             if on_bytes is not None:
-                on_bytes(so_far, whole)
+                on_bytes(so_far, part.whole)
     finally:
         part.flush()
-    if whole is not None and so_far != whole:
-        raise Lost(f"{so_far} of {whole} bytes came", sent=True)
+
+
+def _finish(head: Head, part: Part) -> None:
+    """Name the file. Raises _Misfit where it is not what the answer says that it is."""
+    if part.whole is not None and part.size != part.whole:
+        raise _Misfit(f"{part.size} bytes came of {part.whole}")
+    if head.status == 416 and head.headers.get("etag", f'"{part.tag}"') != f'"{part.tag}"':
+        raise _Misfit("the file has changed")
+    digest = _DIGEST.search(head.headers.get("repr-digest", ""))
+    if digest is not None and digest[1] != part.sha256():
+        raise _Misfit("its content is not that of its digest")
     part.finish()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 
 import httpx
@@ -31,6 +33,8 @@ def test_the_video_is_whole_and_in_ranges(client: httpx.Client, done: str) -> No
     assert whole.headers["accept-ranges"] == "bytes"
     size = len(whole.content)
     assert probe(whole.content).num_frames > 1
+    digest = base64.b64encode(hashlib.sha256(whole.content).digest()).decode("ascii")
+    assert whole.headers["repr-digest"] == f"sha-256=:{digest}:"
     head = client.head(path)
     assert (head.headers["content-length"], head.content) == (str(size), b"")
     pieces = [client.get(path, headers={"Range": f"bytes={at}-{at + 999}"}) for at in range(0, size, 1000)]

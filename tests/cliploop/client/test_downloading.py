@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from cliploop.client import Client, NotThere, ServerUnreachable, WrongMoment
+from cliploop.client import Client, NotThere, NotUnderstood, ServerUnreachable, WrongMoment
 from tests.cliploop.client.conftest import submitted
 from tests.cliploop.client.connections import Calls, after, after_bytes, losing
 
@@ -157,3 +159,109 @@ def test_bytes_after_the_head_alone_are_no_answer(calls: Calls, finished: str, t
     with losing(calls.address, after_bytes(20)) as lossy:
         calls.through(lossy)("download", finished, tmp_path / "video.mp4")
     assert names(tmp_path) == ["video.mp4"]
+
+
+# --- a server that lies --------------------------------------------------------------------------------------
+
+CONTENT = bytes(range(256)) * 40
+
+
+@dataclass(frozen=True)
+class Said:
+    """One answer: what it says of itself, and what comes of it. `cut`: the connection is lost after it."""
+
+    status: int
+    data: bytes
+    headers: dict[str, str]
+    cut: bool = False
+
+
+def whole(data: bytes = CONTENT, tag: str = "aaa", headers: dict[str, str] | None = None) -> Said:
+    return Said(200, data, {"ETag": f'"{tag}"', "Content-Length": str(len(data)), **(headers or {})})
+
+
+def first(number: int, data: bytes = CONTENT, tag: str = "aaa") -> Said:
+    return replace(whole(data, tag), data=data[:number], cut=True)
+
+
+def rest(span: str, data: bytes, tag: str = "aaa", **headers: str) -> Said:
+    length = {"Content-Length": str(len(data))}
+    return Said(206, data, {"ETag": f'"{tag}"', "Content-Range": f"bytes {span}", **length, **headers})
+
+
+class Pieces(httpx.SyncByteStream):
+    def __init__(self, said: Said) -> None:
+        self._said = said
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._said.data
+        if self._said.cut:
+            raise httpx.ReadError("cut off")
+
+
+def answering(asked: list[httpx.Request], *answers: Said) -> httpx.MockTransport:
+    """The answers in their order, the last one again and again."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        said = answers[min(len(asked), len(answers) - 1)]
+        asked.append(request)
+        return httpx.Response(said.status, headers=said.headers, stream=Pieces(said))
+
+    return httpx.MockTransport(answer)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        rest("3000-3009/10240", CONTENT[3000:3010]),
+        rest("3000-10239/10240", CONTENT[3000:], tag="bbb"),
+        rest("3000-10239/*", CONTENT[3000:]),
+        rest("2999-10239/10240", CONTENT[2999:]),
+        rest("3000-10238/10239", CONTENT[3000:-1]),
+        rest("3000-10239/10240", CONTENT[3000:4000]),
+        replace(
+            rest("3000-10239/10240", CONTENT[3000:4000]),
+            headers={"ETag": '"aaa"', "Content-Range": "bytes 3000-10239/10240"},
+        ),
+        rest("3000-10239/10240", CONTENT[:7240], **{"Repr-Digest": "sha-256=:" + "A" * 43 + "=:"}),
+        Said(416, b"", {"Content-Range": "bytes */3000", "ETag": '"bbb"'}),
+    ],
+)
+def test_what_does_not_fit_to_what_is_there_is_dropped_and_all_is_fetched_anew(tmp_path: Path, lie: Said) -> None:
+    asked: list[httpx.Request] = []
+    with Client(transport=answering(asked, first(3000), lie, whole())) as client:
+        got = client.download("job-1", tmp_path / "video.mp4")
+    assert [request.headers.get("range") for request in asked] == [None, "bytes=3000-", None]
+    assert (got.num_bytes, got.resumed_at) == (len(CONTENT), 0)
+    assert (tmp_path / "video.mp4").read_bytes() == CONTENT
+    assert names(tmp_path) == ["video.mp4"]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        [Said(200, CONTENT, {"ETag": '"aaa"'})],
+        [whole(headers={"Content-Encoding": "gzip"})],
+        [rest("0-10239/10240", CONTENT)],
+        [whole(headers={"Repr-Digest": "sha-256=:" + "A" * 43 + "=:"})],
+        [first(3000), rest("3000-3009/10240", CONTENT[3000:3010])] * 10,
+    ],
+)
+def test_what_cannot_be_checked_or_never_fits_is_not_named(tmp_path: Path, lie: list[Said]) -> None:
+    with Client(transport=answering([], *lie)) as client, pytest.raises(NotUnderstood):
+        client.download("job-1", tmp_path / "video.mp4")
+    assert "video.mp4" not in names(tmp_path)
+
+
+def test_a_link_in_the_place_of_a_part_is_not_written_through(tmp_path: Path) -> None:
+    own = tmp_path / "own.txt"
+    own.write_text("mine")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / ".video.mp4.aaa.part").symlink_to(own)
+    (folder / ".video.mp4.bbb.part").hardlink_to(own)
+    for tag in ("aaa", "bbb"):
+        with Client(transport=answering([], whole(tag=tag))) as client:
+            client.download("job-1", folder / "video.mp4")
+        assert (folder / "video.mp4").read_bytes() == CONTENT
+        assert own.read_text() == "mine"
