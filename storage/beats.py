@@ -22,7 +22,7 @@ def forget(redis: Any, worker: str) -> None:
 def living(redis: Any) -> list[str]:
     """The workers that live, by name: role@machine:process."""
     keys = redis.scan_iter(match=f"{_PREFIX}*", count=1000)
-    return sorted({key.decode().removeprefix(_PREFIX) for key in keys})
+    return sorted({key.decode(errors="replace").removeprefix(_PREFIX) for key in keys})
 
 
 def machine() -> str:

@@ -24,6 +24,7 @@ from standardwebhooks.webhooks import Webhook as Signer
 from orchestrator.errors import CliploopError
 from storage.addresses import Rules
 from storage.exchange import Answer, Trust, exchange, public_trust
+from storage.rounds import rounds
 from storage.sql import SqlDatabase
 from storage.webhooks import Due, any_due, claim, delivered, failed, host_of, unwanted
 
@@ -156,25 +157,12 @@ def pause_wanted(answer: Answer, now: datetime) -> float:
 @contextlib.contextmanager
 def delivering(deliverer: Deliverer) -> Generator[None]:
     """Threads that deliver while the block runs."""
-    over = threading.Event()
 
-    def deliver() -> None:
-        pause = 0.0
-        while not over.wait(pause):
-            pause = LOOK_SECONDS
-            try:
-                if deliverer.look() or deliverer.room == 0:
-                    pause = FULL_SECONDS
-            except CliploopError as error:
-                _log.warning("webhooks could not be looked for: %s", error)
-            except Exception:
-                _log.exception("webhooks")
+    def deliver() -> float:
+        return FULL_SECONDS if deliverer.look() or deliverer.room == 0 else LOOK_SECONDS
 
-    thread = threading.Thread(target=deliver, name="webhooks", daemon=True)
-    thread.start()
     try:
-        yield
+        with rounds("deliverer of webhooks", deliver, LOOK_SECONDS):
+            yield
     finally:
-        over.set()
-        thread.join()
         deliverer.wait(STOP_SECONDS)

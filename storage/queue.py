@@ -1,13 +1,15 @@
 """Messages between processes: RQ on Redis. Only wake-up calls: the truth is in SQL, and duplicates are harmless.
 
 Functions are named by strings, arguments are JSON, ids are always new. Who takes a message has taken it off the
-queue for good: what a killed process had taken is sent again by the reaper.
+queue for good: what a killed process had taken is sent again by the reaper. What others put into the broker is
+skipped, or taken off and dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import secrets
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,11 +17,10 @@ from typing import Any, Literal, cast
 
 from redis import ConnectionPool, Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 from rq import Queue
-from rq.exceptions import DequeueTimeout
-from rq.intermediate_queue import IntermediateQueue
+from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable
@@ -30,10 +31,13 @@ REASON = "reason"
 PRIORITIES: tuple[Priority, ...] = ("high", "normal", "low")
 ADVANCE = "workers.reason.advance"
 RENDER = "workers.render.render"
+_NUM_ARGUMENTS = {ADVANCE: 1, RENDER: 2}
 _OF = "__"  # between a message's job and its own name; RQ allows letters, digits, - and _ in an id
 _COUNTS = "cliploop:counts"
+_RENDERS = "render:"
 ANSWER_SECONDS = 10.0  # longer than any wait for a message
 WORDS_KEPT_SECONDS = 3600  # of a job's progress, which is transient
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Message:
 
 def render_queue(generator: str, priority: Priority) -> str:
     """The queue of a generator's clips."""
-    return f"render:{generator}:{priority}"
+    return f"{_RENDERS}{generator}:{priority}"
 
 
 def render_queues(generator: str) -> list[str]:
@@ -86,35 +90,56 @@ class Messages:
         self._send(render_queue(generator, priority), RENDER, job_id, key)
 
     def take(self, queues: Sequence[str], seconds: float) -> Message | None:
-        """The next message, from the first queue that has one; None if none came in that time (whole seconds)."""
+        """The next message, from the first queue that has one.
+
+        None if none came in that time (whole seconds), or if what came is none of ours.
+        """
         with _reached():
-            named = [self._queue(name) for name in queues]
-            try:
-                taken = Queue.dequeue_any(
-                    named, max(1, round(seconds)), connection=self._redis, serializer=JSONSerializer
-                )
-            except DequeueTimeout:
+            keys = {str(self._queue(name).key): name for name in queues}
+            taken = self._redis.blpop(list(keys), max(1, round(seconds)))
+            return None if taken is None else self._opened(keys[taken[0].decode()], taken[1])
+
+    def _opened(self, queue: str, id: bytes) -> Message | None:
+        """The message of that id, which is off the queue; nothing of it stays in the broker."""
+        kept_at = Job.redis_job_namespace_prefix.encode() + id
+        try:
+            if not self._redis.exists(kept_at):
                 return None
-            if taken is None:
-                return None
-            rq_job, queue = cast("tuple[Any, Any]", taken)
-            message = Message(str(rq_job.func_name), tuple(map(str, rq_job.args)), str(queue.name))
-            rq_job.delete(remove_from_queue=False)
-            IntermediateQueue(queue.key, self._redis).remove(rq_job.id)
-            return message
+            call = cast("Any", Job).fetch(id.decode(), connection=self._redis, serializer=JSONSerializer)
+            message = Message(str(call.func_name), tuple(map(str, call.args)), queue)
+            if len(message.arguments) != _NUM_ARGUMENTS.get(message.function, -1):
+                raise ValueError(f"{message.function[:100]} with {len(message.arguments)} arguments")
+        except Exception as error:
+            if isinstance(error, RedisError | OSError) and not isinstance(error, ResponseError):
+                raise
+            _log.warning("dropped from the queue %s what is no message of ours: %r", queue, error)
+            message = None
+        self._redis.delete(kept_at)
+        return message
 
     def waiting(self) -> set[str]:
         """The jobs that some message in some queue is about."""
         with _reached():
-            queues = cast("Any", Queue).all(connection=self._redis)
-            return {id.partition(_OF)[0] for queue in queues for id in map(str, queue.job_ids)}
+            ids = [id for key in self._ours() for id in self._redis.lrange(key, 0, -1)]
+            return {id.decode(errors="replace").partition(_OF)[0] for id in ids}
 
     def depths(self) -> dict[str, int]:
-        """How many messages wait in each queue that has any."""
+        """How many messages wait in each queue of ours that has any."""
         with _reached():
-            queues = cast("Any", Queue).all(connection=self._redis)
-            counts = {str(queue.name): int(queue.count) for queue in queues}
+            counts = {name: int(self._redis.llen(key)) for key, name in self._ours().items()}
             return {name: count for name, count in counts.items() if count}
+
+    def _ours(self) -> dict[str, str]:
+        """The names of our queues, by key. What is none but stands in the place of one is removed."""
+        begin = Queue.redis_queue_namespace_prefix
+        known = [key.decode(errors="replace") for key in self._redis.smembers(Queue.redis_queues_keys)]
+        names = {key: key.removeprefix(begin) for key in known if key.startswith(begin)}
+        ours = {key: name for key, name in names.items() if name == REASON or name.startswith(_RENDERS)}
+        for key in list(ours):
+            if self._redis.type(key) not in (b"list", b"none"):
+                _log.warning("removed from the broker: %s, which is no queue", key)
+                self._redis.delete(key)
+        return ours
 
     def tell(self, job_id: str, words: dict[str, Any], kind: Literal["news", "progress"] = "news") -> None:
         """Wake who watches the job. Progress is also kept for a while, for those who ask later."""
@@ -127,26 +152,27 @@ class Messages:
         """What was last told of the job's progress, if it is still known."""
         with _reached():
             words = self._redis.get(_progress_key(job_id))
-            return None if words is None else json.loads(words)
+            return None if words is None else _read(words)
 
     def heard(self, job_ids: Sequence[str], seconds: float) -> Iterator[dict[str, Any] | None]:
-        """What is told of these jobs, as it comes; None whenever nothing came in that time."""
+        """What is told of these jobs, as it comes; None whenever nothing of ours came in that time."""
         with _reached(), contextlib.closing(self._redis.pubsub(ignore_subscribe_messages=True)) as ear:
             ear.subscribe(*map(_channel, job_ids))
             while True:
                 said = ear.get_message(timeout=seconds)
-                yield None if said is None else json.loads(said["data"])
+                yield None if said is None else _read(said["data"])
 
     def overheard(self, seconds: float) -> Iterator[tuple[str, dict[str, Any]] | None]:
-        """What is told of any job, with the job's id; None whenever nothing came in that time."""
+        """What is told of any job, with the job's id; None whenever nothing of ours came in that time."""
         with _reached(), contextlib.closing(self._redis.pubsub(ignore_subscribe_messages=True)) as ear:
             ear.psubscribe(_channel("*"))
             while True:
                 said = ear.get_message(timeout=seconds)
-                if said is None:
+                words = None if said is None else _read(said["data"])
+                if said is None or words is None:
                     yield None
                 else:
-                    yield said["channel"].decode().removeprefix(_channel("")), json.loads(said["data"])
+                    yield said["channel"].decode(errors="replace").removeprefix(_channel("")), words
 
     def beat(self, worker: str) -> None:
         """Note that this worker lives; forgotten soon, unless it says so again."""
@@ -170,14 +196,18 @@ class Messages:
         )
 
     def count(self, what: str, times: int = 1) -> None:
-        """Count something for the metrics of the whole service; a new broker begins at nought."""
-        with _reached():
+        """Count something for the metrics of the whole service; a new broker begins at nought.
+
+        A count that somebody else overwrote is lost; it is in nobody's way.
+        """
+        with _reached(), contextlib.suppress(ResponseError):
             self._redis.hincrby(_COUNTS, what, times)
 
     def counted(self) -> dict[str, int]:
         """How often what was counted has happened, all processes together."""
         with _reached():
-            return {name.decode(): int(count) for name, count in self._redis.hgetall(_COUNTS).items()}
+            counts = self._redis.hgetall(_COUNTS).items()
+            return {name.decode(errors="replace"): int(count) for name, count in counts if count.isdigit()}
 
     def ping(self) -> None:
         """Raise BackendUnavailable if the broker is away."""
@@ -204,6 +234,15 @@ class Messages:
             )
 
 
+def _read(words: bytes) -> dict[str, Any] | None:
+    """What was told; None where it is nothing that we tell."""
+    try:
+        read: Any = json.loads(words)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", read) if isinstance(read, dict) else None
+
+
 def _channel(job_id: str) -> str:
     return f"cliploop:job:{job_id}"
 
@@ -217,4 +256,7 @@ def _reached() -> Generator[None]:
     try:
         yield
     except (RedisError, OSError) as error:
-        raise BackendUnavailable(f"the broker cannot be reached ({error}): is it running?") from error
+        raise BackendUnavailable(
+            f"the broker cannot be reached ({error}): is it running?",
+            outside="the broker cannot be reached now: try again later",
+        ) from error

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Generator
 from typing import TypeAlias
 
-from orchestrator.errors import CliploopError
 from storage.leases import any_held, hand_back, is_held, take
 from storage.queue import Messages
 from storage.retrying import retry_waiting
+from storage.rounds import rounds
 from storage.sql import SqlDatabase
 from storage.submissions import unfinished
 
@@ -66,37 +65,19 @@ def _seem_dropped(database: SqlDatabase, messages: Messages) -> dict[str, int]:
     }
 
 
-def reap_quietly(database: SqlDatabase, messages: Messages, holder: str, has_room: HasRoom) -> None:
-    """The same in a process that must go on: database or broker away for a moment is no reason to end."""
-    try:
-        dropped = reap(database, messages, holder, has_room)
-    except CliploopError as error:
-        _log.warning("the reaper could not look: %s", error)
-        return
-    if dropped:
-        _log.warning("taken up again: %s", ", ".join(dropped))
-
-
 @contextlib.contextmanager
 def reaping(
     database: SqlDatabase, messages: Messages, holder: str, has_room: HasRoom = lambda: True
 ) -> Generator[None]:
     """A thread that looks for dropped jobs now and then while the block runs."""
-    over = threading.Event()
 
     def look() -> None:
-        while True:
-            reap_quietly(database, messages, holder, has_room)
-            if over.wait(EVERY_SECONDS):
-                return
+        dropped = reap(database, messages, holder, has_room)
+        if dropped:
+            _log.warning("taken up again: %s", ", ".join(dropped))
 
-    thread = threading.Thread(target=look, name="reaper", daemon=True)
-    thread.start()
-    try:
+    with rounds("reaper", look, EVERY_SECONDS):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _is_worked_on(database: SqlDatabase, job_id: str) -> bool:

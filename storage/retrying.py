@@ -6,11 +6,13 @@ for anything else (a review, a clear reply, a change of the code) ends by a pers
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from orchestrator.errors import BackendUnavailable
 from storage.jobs import JobState, change_state, require_job
 from storage.journal import read_entries
 from storage.queue import Messages
@@ -22,6 +24,7 @@ FIRST_PAUSE_SECONDS = 30.0
 LONGEST_PAUSE_SECONDS = 600.0
 TRIES = 8  # about an hour in all
 RETRIED = ("backend", "disk")
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,29 @@ def retry_waiting(
     for job_id, reason in waiting:
         if reason == "disk" and not room:
             continue
-        wait = waited(database, job_id)
-        if wait is None or now - wait.since < pause_after(wait.times):
-            continue
-        if wait.times > TRIES and reason != "disk":
-            sequence = _give_up(database, job_id, wait.times)
-            if sequence is not None:
-                messages.tell(job_id, {"sequence": sequence})
-        else:
-            take_up(database, job_id)
-            messages.advance(job_id)
-        moved.append(job_id)
+        try:
+            if _moved(database, messages, job_id, reason, now):
+                moved.append(job_id)
+        except BackendUnavailable:
+            raise
+        except Exception as error:  # a fault of one job holds up no other
+            _log.warning("could not look at job %s, which waits: %r", job_id, error)
     return moved
+
+
+def _moved(database: SqlDatabase, messages: Messages, job_id: str, reason: str | None, now: float) -> bool:
+    """Whether its pause was over, and it was taken up or given up."""
+    wait = waited(database, job_id)
+    if wait is None or now - wait.since < pause_after(wait.times):
+        return False
+    if wait.times > TRIES and reason != "disk":
+        sequence = _give_up(database, job_id, wait.times)
+        if sequence is not None:
+            messages.tell(job_id, {"sequence": sequence})
+    else:
+        take_up(database, job_id)
+        messages.advance(job_id)
+    return True
 
 
 def pause_after(times: int) -> float:

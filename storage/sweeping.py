@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from orchestrator.errors import CliploopError
 from storage import references
 from storage.folders import low_on_space
 from storage.leases import Lease, LeaseLost, is_held, renew, take
+from storage.rounds import rounds
 from storage.s3 import S3Artifacts
 from storage.sql import SqlDatabase
 from storage.sweeper import Sweep, Tally
@@ -82,16 +82,12 @@ def drop_copies(sweep: Sweep, least_free_bytes: int = 0) -> None:
         store.copies.shrink(0)
 
 
-def sweep_quietly(
+def sweep_and_tell(
     sweep: Sweep, holder: str, least_free_bytes: int = 0, over: threading.Event | None = None
 ) -> None:
-    """In a process that must go on: a database or a store that is away for a moment is no reason to end."""
-    try:
-        drop_copies(sweep, least_free_bytes)
-        tally = sweep_in_turn(sweep, holder, over)
-    except CliploopError as error:
-        _log.warning("the sweeper could not sweep: %s", error)
-        return
+    """Drop copies here, sweep if it is our turn, and log what was removed. Raises what the two raise."""
+    drop_copies(sweep, least_free_bytes)
+    tally = sweep_in_turn(sweep, holder, over)
     if tally is None:
         return
     said = [f"{removed.count} {kind}" for kind, removed in tally.removed.items() if removed.count]
@@ -111,16 +107,10 @@ def sweeping(sweep: Sweep, holder: str, least_free_bytes: int = 0) -> Generator[
     over = threading.Event()
 
     def look() -> None:
-        while not over.wait(LOOK_SECONDS):
-            try:
-                sweep_quietly(sweep, holder, least_free_bytes, over)
-            except Exception:
-                _log.exception("a fault in the sweeper")
+        sweep_and_tell(sweep, holder, least_free_bytes, over)
 
-    thread = threading.Thread(target=look, name="sweeper", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    with rounds("sweeper", look, LOOK_SECONDS, first=LOOK_SECONDS):
+        try:
+            yield
+        finally:
+            over.set()

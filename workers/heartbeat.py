@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Generator
 
-from orchestrator.errors import CliploopError
 from storage.leases import LEASE_SECONDS, Lease, LeaseLost, renew
+from storage.rounds import Trouble
 from storage.sql import SqlDatabase
-
-_log = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
 def renewed(database: SqlDatabase, lease: Lease, *, seconds: float = LEASE_SECONDS) -> Generator[threading.Event]:
     """Renew the lease three times in its life while the block runs; the event is set if it was lost."""
-    over, lost = threading.Event(), threading.Event()
+    over, lost, trouble = threading.Event(), threading.Event(), Trouble(f"heartbeat of {lease.name}")
 
     def beat() -> None:
         while not over.wait(seconds / 3):
@@ -26,8 +23,8 @@ def renewed(database: SqlDatabase, lease: Lease, *, seconds: float = LEASE_SECON
             except LeaseLost:
                 lost.set()
                 return
-            except CliploopError as error:  # the database is away for a moment: the next beat may reach it
-                _log.warning("could not renew %s: %s", lease.name, error)
+            except Exception as error:  # the database is away for a moment: the next beat may reach it
+                trouble.note(error)
 
     thread = threading.Thread(target=beat, name=f"heartbeat {lease.name}", daemon=True)
     thread.start()

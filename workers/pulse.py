@@ -7,32 +7,20 @@ limit.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Generator
 
 from orchestrator.errors import BackendUnavailable
 from storage.beats import KEPT_SECONDS
 from storage.queue import Messages
+from storage.rounds import rounds
 
 
 @contextlib.contextmanager
 def beating(messages: Messages, name: str, seconds: float = KEPT_SECONDS / 4) -> Generator[None]:
     """Note it now and so often while the block runs."""
-    over = threading.Event()
-
-    def beat() -> None:
-        while True:
-            with contextlib.suppress(BackendUnavailable):  # then nobody can ask either
-                messages.beat(name)
-            if over.wait(seconds):
-                return
-
-    thread = threading.Thread(target=beat, name="pulse", daemon=True)
-    thread.start()
     try:
-        yield
+        with rounds("pulse", lambda: messages.beat(name), seconds):
+            yield
     finally:
-        over.set()
-        thread.join()
         with contextlib.suppress(BackendUnavailable):
             messages.forget_beat(name)

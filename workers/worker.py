@@ -14,9 +14,10 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 
 from cliploop.site import Site
-from orchestrator.errors import BackendUnavailable, CliploopError
+from orchestrator.errors import CliploopError
 from storage.queue import ADVANCE, RENDER, Message
 from storage.reaper import reaping
+from storage.rounds import Trouble
 from storage.sweeping import sweeping
 from workers.desk import Desk, HandBack
 from workers.limits import Limits
@@ -46,6 +47,7 @@ class Worker:
     _busy: bool = field(default=False, init=False)  # the main thread is in a message, and may be interrupted
 
     def __post_init__(self) -> None:
+        self._trouble = Trouble("taking of messages")
         self._desk = Desk(self.site, self.name, self.limits, several=self.several)
 
     def work(self) -> None:
@@ -80,16 +82,21 @@ class Worker:
                 message = self._next()
                 if message is not None:
                     self._do(message, alone=False)
+            except BaseException:  # nothing may end this thread: the process would look alive and do less
+                _log.exception("a fault in a turn")
+                time.sleep(AWAY_SECONDS)
             finally:
                 turns.give()
 
     def _next(self) -> Message | None:
         try:
-            return self.site.messages.take(self.queues, WAIT_SECONDS)
-        except BackendUnavailable as error:
-            _log.warning("%s", error)
+            message = self.site.messages.take(self.queues, WAIT_SECONDS)
+        except Exception as error:
+            self._trouble.note(error)
             time.sleep(AWAY_SECONDS)
             return None
+        self._trouble.over()
+        return message
 
     def _do(self, message: Message, *, alone: bool) -> None:
         """One message. A failure of ours costs the message, not the worker: the reaper sends it again."""
@@ -110,7 +117,7 @@ class Worker:
             self._busy = False
 
     def _return(self, message: Message) -> None:
-        with contextlib.suppress(CliploopError):  # the reaper sends it again
+        with contextlib.suppress(Exception):  # the reaper sends it again
             self.site.messages.advance(message.arguments[0])
 
     @contextlib.contextmanager

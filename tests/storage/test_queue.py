@@ -101,3 +101,56 @@ def test_a_worker_lives_as_long_as_it_says_so(messages: Messages) -> None:
     assert messages.beating() == ["render@there:8"]
     assert messages.depths() == {}
     assert messages.waiting() == set()
+
+
+def test_what_others_put_into_a_queue_is_dropped_and_leaves_nothing(messages: Messages) -> None:
+    redis, queue = messages._redis, f"rq:queue:{render_queue('simulated', 'high')}"
+    redis.hset("rq:job:junk", mapping={"data": "not json", "status": "queued", "origin": "x"})
+    redis.hset("rq:job:half", mapping={"data": '["os.system", null, ["true"], {}]', "created_at": "yesterday"})
+    redis.hset("rq:job:other", mapping={"data": '["os.system", null, ["true"], {}]', "status": "queued"})
+    redis.set("rq:job:text", "no hash")
+    foreign = ["junk", "half", "other", "text", "gone", b"\xff\xfe"]
+    redis.rpush(queue, *foreign)
+    messages.render("simulated", "high", "job-1", "step/1/attempt/1/clip")
+    taken = [messages.take(render_queues("simulated"), 1) for _ in range(len(foreign) + 1)]
+    assert taken[:-1] == [None] * len(foreign)
+    assert taken[-1] == Message(RENDER, ("job-1", "step/1/attempt/1/clip"), queue.removeprefix("rq:queue:"))
+    assert set(redis.keys("*")) == {b"rq:queues"}
+
+
+def test_what_others_put_into_the_broker_hides_no_job_and_no_depth(messages: Messages) -> None:
+    redis = messages._redis
+    messages.advance("job-1")
+    redis.sadd("rq:queues", "rq:queue:x", b"\xff", "rq:queue:render:one:low", "nothing")
+    redis.rpush("rq:queue:x", b"\xff\xfe")
+    redis.rpush("rq:queue:reason", b"\xff\xfe")
+    redis.set("rq:queue:render:one:low", "no list")
+    assert "job-1" in messages.waiting()
+    assert messages.depths() == {"reason": 2}
+    messages.render("one", "low", "job-1", "clip")
+    assert messages.depths() == {"reason": 2, "render:one:low": 1}
+
+
+@pytest.mark.parametrize("said", [b"no json", b"[]", b"\xff", b"[" * 100_000, b"null"])
+def test_watchers_hear_nothing_of_what_others_say(messages: Messages, said: bytes) -> None:
+    one, all_jobs = messages.heard(["mine"], 0.2), messages.overheard(0.2)
+    assert next(one) is None
+    assert next(all_jobs) is None
+    messages._redis.publish("cliploop:job:mine", said)
+    messages._redis.publish(b"cliploop:job:\xff", b"{}")
+    messages.tell("mine", {"sequence": 2})
+    assert next(word for word in one if word) == {"kind": "news", "sequence": 2}
+    heard = (word for word in all_jobs if word and word[0] == "mine")
+    assert next(heard) == ("mine", {"kind": "news", "sequence": 2})
+    messages._redis.set("cliploop:progress:mine", said)
+    assert messages.progress("mine") is None
+
+
+def test_what_others_write_beside_our_counts_and_beats_is_passed_over(messages: Messages) -> None:
+    messages.count("reaped")
+    messages._redis.hset("cliploop:counts", mapping={"other": "many"})
+    messages.count("other")
+    assert messages.counted() == {"reaped": 1}
+    messages._redis.set(b"cliploop:worker:\xff", "")
+    messages.beat("reason@here:7")
+    assert "reason@here:7" in messages.beating()

@@ -24,7 +24,7 @@ from storage.s3 import S3Artifacts
 from storage.sql import SqlDatabase
 from storage.submissions import Request, remove, submit
 from storage.sweeper import IDEMPOTENCY_SECONDS, SCRATCH_SECONDS, Removed, Sweep, Terms
-from storage.sweeping import drop_copies, sweep_in_turn, sweep_quietly, sweeping
+from storage.sweeping import drop_copies, sweep_in_turn, sweeping
 from storage.tables import ArtifactRow, EntryRow, IdempotencyRow, JobRow, LeaseRow, UploadRow
 from tests.storage.buckets import client, environment_of, new_bucket, s3_server
 from tests.storage.conftest import OpenDatabase
@@ -285,8 +285,12 @@ def test_one_process_sweeps_at_a_time_and_not_again_within_a_minute(opened: Open
 
 
 def test_a_store_that_is_away_stops_no_process_and_loses_nothing(
-    variables: Mapping[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    variables: Mapping[str, str],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("storage.sweeping.LOOK_SECONDS", 0.01)
     bucket = new_bucket(variables)
     store = S3Artifacts(f"s3://{bucket}", tmp_path / "copies")
     with Database(tmp_path / "one.sqlite", service=True) as database:
@@ -299,7 +303,10 @@ def test_a_store_that_is_away_stops_no_process_and_loses_nothing(
             f'"Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::{bucket}/*"}}]}}'
         )
         client(variables).put_bucket_policy(Bucket=bucket, Policy=policy)
-        sweep_quietly(sweep_of(database, store, tmp_path), "one")
+        with sweeping(sweep_of(database, store, tmp_path), "one"):
+            limit = time.monotonic() + 30
+            while "refuses us" not in caplog.text and time.monotonic() < limit:
+                time.sleep(0.01)
         refused = "refuses us" in caplog.text
         client(variables).delete_bucket_policy(Bucket=bucket)
         assert keys_of(store) == set(keys) == booked(database)
