@@ -26,18 +26,18 @@ _TAKE = (
     .values(token=LeaseRow.token + 1, holder=bindparam("by"), expires_at=bindparam("until"))
     .returning(LeaseRow.token, LeaseRow.wanted)
 )
-_OURS = (_BY_NAME, LeaseRow.token == bindparam("ours"))
-_RENEW = update(LeaseRow).where(*_OURS, LeaseRow.holder != "").values(expires_at=bindparam("until"))
+_HELD = (_BY_NAME, LeaseRow.token == bindparam("ours"))
+_RENEW = update(LeaseRow).where(*_HELD, LeaseRow.holder != "").values(expires_at=bindparam("until"))
 _RELEASE = (
     update(LeaseRow)
-    .where(*_OURS, LeaseRow.holder != "", LeaseRow.wanted == bindparam("seen"))
+    .where(*_HELD, LeaseRow.holder != "", LeaseRow.wanted == bindparam("seen"))
     .values(holder="", expires_at=0.0)
 )
-_FREE = update(LeaseRow).where(*_OURS).values(holder="", expires_at=0.0)
+_FREE = update(LeaseRow).where(*_HELD).values(holder="", expires_at=0.0)
 
 
 class LeaseLost(CliploopError):
-    """Somebody else holds the lease now: whatever was done under it must not be recorded."""
+    """Somebody else holds the lease now, or the job was deleted: whatever was done under it must not be recorded."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def take(database: SqlDatabase, name: str, holder: str, *, seconds: float = LEAS
     with database.write() as connection:
         _make_sure_of(connection, name)
         now = database.now(connection)
-        row = _row(connection, name)
+        row = connection.execute(_SELECT.with_for_update(), {"lease": name}).one()
         if row.holder and row.expires_at > now:
             connection.execute(_WANT, {"lease": name})
             return None
@@ -83,10 +83,7 @@ def release(database: SqlDatabase, lease: Lease) -> Lease | None:
         given = {"lease": lease.name, "ours": lease.token, "seen": lease.wanted}
         if connection.execute(_RELEASE, given).rowcount == 1:
             return None
-        row = _row(connection, lease.name)
-        if row.token != lease.token or not row.holder:
-            raise _lost(lease)
-        return Lease(lease.name, lease.token, row.wanted)
+        return Lease(lease.name, lease.token, _ours(connection, lease).wanted)
 
 
 def hand_back(database: SqlDatabase, lease: Lease) -> None:
@@ -97,9 +94,7 @@ def hand_back(database: SqlDatabase, lease: Lease) -> None:
 
 def require(connection: Connection, lease: Lease) -> None:
     """Inside a write transaction: lock the lease's row and refuse a stale token. Raises LeaseLost."""
-    row = connection.execute(_SELECT.with_for_update(), {"lease": lease.name}).one_or_none()
-    if row is None or row.token != lease.token or not row.holder:
-        raise _lost(lease)
+    _ours(connection, lease)
 
 
 def is_held(database: SqlDatabase, name: str) -> bool:
@@ -121,12 +116,19 @@ def _make_sure_of(connection: Connection, name: str) -> None:
     connection.execute(insert(LeaseRow).values(new).on_conflict_do_nothing())
 
 
-def _row(connection: Connection, name: str) -> Row[int, str, float, int]:
-    return connection.execute(_SELECT.with_for_update(), {"lease": name}).one()
+def _ours(connection: Connection, lease: Lease) -> Row[int, str, float, int]:
+    """Its row, locked. Raises LeaseLost: for one that went with its job too."""
+    row = connection.execute(_SELECT.with_for_update(), {"lease": lease.name}).one_or_none()
+    if row is None or row.token != lease.token or not row.holder:
+        raise _lost(lease)
+    return row
 
 
 def _lost(lease: Lease) -> LeaseLost:
-    return LeaseLost(f"the lease {lease.name} is held by somebody else now: what was done under it is dropped")
+    return LeaseLost(
+        f"the lease {lease.name} is held by somebody else now, or gone with its job: "
+        "what was done under it is dropped"
+    )
 
 
 def any_held(database: SqlDatabase, prefix: str) -> bool:

@@ -143,3 +143,16 @@ def test_leases_go_with_their_job_and_with_no_other(opened: OpenDatabase) -> Non
         True,
         False,
     ]
+
+
+def test_a_lease_that_went_with_its_job_is_lost_to_whoever_holds_it(opened: OpenDatabase) -> None:
+    database = opened()
+    lease = taken(database)
+    with database.write() as connection:
+        forget(connection, NAME)
+    for call in (renew, release):
+        with pytest.raises(LeaseLost, match="gone with its job"):
+            call(database, lease)
+    with pytest.raises(LeaseLost), database.write() as connection:
+        require(connection, lease)
+    hand_back(database, lease)
