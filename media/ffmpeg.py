@@ -73,10 +73,13 @@ def _scratch_file(folder: Path | None) -> Generator[IO[bytes]]:
     """A file without a name where the system has such (nothing is left behind by a kill), else a named one."""
     kind = tempfile.TemporaryFile if sys.platform == "linux" else tempfile.NamedTemporaryFile
     try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)  # somebody may have removed it meanwhile
         file = kind(suffix=".mp4", dir=folder)
     except OSError as error:
         where = folder or tempfile.gettempdir()
-        raise JobWaiting("disk", f"cannot write to {where} ({error.strerror}): free some space there") from error
+        remedy = "free some space there" if error.errno in _NO_ROOM else "make it a folder that can be written to"
+        raise JobWaiting("disk", f"cannot write to {where} ({error.strerror}): {remedy}") from error
     with file:
         yield cast("IO[bytes]", file)
 

@@ -18,6 +18,7 @@ from orchestrator.footage import join, still, whole
 from orchestrator.records import ArtifactKey, Attempt, Footage, Step, Trajectory
 from storage import references
 from storage.artifacts import ArtifactMissing, key_of
+from storage.folders import make_folder
 from storage.jobs import require_job
 
 KEPT = 4096
@@ -83,7 +84,7 @@ def clip(site: Site, attempt: Attempt) -> bytes:
     footage = attempt.candidate or (whole(attempt.clip) if attempt.clip else None)
     if footage is None:
         raise ValueError("nothing was rendered")
-    with tempfile.TemporaryDirectory(dir=site.scratch) as folder:
+    with tempfile.TemporaryDirectory(dir=make_folder(site.scratch)) as folder:
         path = Path(folder) / "clip.mp4"
         browser_clip(footage, FrameReader(site.artifacts), path)
         return path.read_bytes()

@@ -1,6 +1,6 @@
 """Local copies of artifacts that live elsewhere: a folder of bounded size, the longest unused copy goes first.
 
-Safe for several processes of one machine. A copy that was handed out a short while ago is not removed, so that
+Safe for several processes of one machine; the folder is made again when somebody removed it. A copy that was handed out a short while ago is not removed, so that
 who was given its path can still open it; who has it open keeps it anyway.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from orchestrator.records import ArtifactKey
 from storage.artifacts import ArtifactMissing, LocalArtifacts, is_key
+from storage.folders import make_folder
 
 IN_USE_SECONDS = 900.0  # from being handed out to being opened
 MOST_BYTES = 8 * 2**30
@@ -33,9 +34,9 @@ class Copies:
         with self._locked(fcntl.LOCK_SH):
             try:
                 path = self._files.path(key)
-            except ArtifactMissing:
+                _use(path)
+            except (ArtifactMissing, FileNotFoundError):
                 return None
-            _use(path)
             return path
 
     def keep(self, data: bytes, suffix: str) -> Path:
@@ -58,8 +59,11 @@ class Copies:
 
     def keys(self) -> list[ArtifactKey]:
         """What there are copies of."""
-        with os.scandir(self._files.root) as entries:
-            return [entry.name for entry in entries if is_key(entry.name)]
+        try:
+            with os.scandir(self._files.root) as entries:
+                return [entry.name for entry in entries if is_key(entry.name)]
+        except FileNotFoundError:
+            return []
 
     def shrink(self, most_bytes: int) -> None:
         """Remove the longest unused copies until the rest has no more bytes than that; none that is in use."""
@@ -87,6 +91,7 @@ class Copies:
     @contextlib.contextmanager
     def _locked(self, how: int) -> Generator[None]:
         """Shared to hand out, exclusive to remove: what is handed out is never removed in the same moment."""
+        make_folder(self._files.root)
         descriptor = os.open(self._files.root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, how)

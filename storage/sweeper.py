@@ -30,6 +30,7 @@ from orchestrator.records import ArtifactKey
 from storage import references, retention
 from storage.artifacts import StoredFile
 from storage.booked import Store
+from storage.folders import make_folder
 from storage.sql import SqlDatabase
 
 SCRATCH_SECONDS = 3600.0  # what nobody wrote to for so long is of a process that is gone
@@ -194,6 +195,7 @@ class Sweep:
 
     def _clean_scratch(self) -> None:
         old = time.time() - max(self.terms.unheld, SCRATCH_SECONDS)
+        make_folder(self.scratch)  # whoever removed it: encoders need it
         for path in self.scratch.iterdir():
             size, changed_at = _measured(path)
             if changed_at < old:

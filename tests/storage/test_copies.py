@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -80,3 +81,18 @@ def test_nothing_is_removed_while_another_process_is_handing_out(tmp_path: Path)
         assert copies.find(path.name) == path  # in use from now on
     shrinking.join()
     assert path.exists()
+
+
+def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+    root = tmp_path / "copies"
+    copies = Copies(root)
+    path = copies.keep(b"frame", ".png")
+    shutil.rmtree(root)
+    assert copies.keys() == []
+    assert copies.find(path.name) is None
+    shutil.rmtree(root)
+    copies.shrink(0)
+    shutil.rmtree(root)
+    copies.drop([path.name])
+    shutil.rmtree(root)
+    assert copies.keep(b"frame", ".png").read_bytes() == b"frame"
