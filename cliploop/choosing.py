@@ -82,9 +82,9 @@ def _with_preset(
     if preset is not None:
         if preset not in settings.presets:
             remedy = "" if settings.presets else f"; write [presets.{preset}] into cliploop.toml"
-            raise BackendMisconfigured(
-                f"{where}: no preset {preset!r}{suggest(preset, settings.presets)}{remedy}"
-            )
+            what = f"{where}: no preset {preset!r}{suggest(preset, settings.presets)}"
+            outside = what if settings.presets else f"{where}: this server has no presets: leave it out"
+            raise BackendMisconfigured(f"{what}{remedy}", outside=outside)
         body = settings.presets[preset].model_dump()
         yield _said(body, lambda key: settings.where("presets", preset, key))
     yield keys

@@ -169,7 +169,8 @@ class Composition:
         try:
             _catalog(role).options(kind, given)
         except BackendMisconfigured as error:
-            raise BackendMisconfigured(f"{where}: {error}") from None
+            outside = "it is not set up rightly on this server: choose another, or tell whoever runs it"
+            raise BackendMisconfigured(f"{where}: {error}", outside=outside) from None
 
     def _defined(self, section: str, name: str, backend: Backend) -> tuple[str, dict[str, Any]]:
         """Type and options of an entry; one that names a VLM has the VLM's, refined by its own."""

@@ -156,6 +156,7 @@ class Site:
                 "disk",
                 f"less than {least:g} GiB are free at {self.scratch.parent}: free some space, "
                 "then jobs go on by themselves",
+                outside="this server's disk is nearly full: it takes no more until there is room",
             )
 
     def close(self) -> None:

@@ -20,14 +20,31 @@ from orchestrator.records import Spend, WaitReason
 
 
 class CliploopError(Exception):
-    """Base: `str(error)` is one line that says what was wrong, where, and what to do."""
+    """Base: `str(error)` is one line that says what was wrong, where, and what to do.
+
+    `outside` tells it to those who only call a service: no address of its parts, no remedy for its operator.
+    """
+
+    def __init__(self, message: str = "", *, outside: str = "") -> None:
+        super().__init__(message)
+        self._outside = outside
+
+    @property
+    def outside(self) -> str:
+        """What a service's callers are told."""
+        return self._outside or str(self)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether callers are told other words, so that these belong into a log."""
+        return bool(self._outside)
 
 
 class TaskRejected(CliploopError):
     """The picture, prompt or option cannot be used. `reason` is a short machine-readable code."""
 
-    def __init__(self, message: str, *, reason: str = "invalid") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, reason: str = "invalid", outside: str = "") -> None:
+        super().__init__(message, outside=outside)
         self.reason = reason
 
 
@@ -38,8 +55,8 @@ class BackendMisconfigured(CliploopError):
 class BackendUnavailable(CliploopError):
     """The backend may answer later."""
 
-    def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, retry_after_seconds: float | None = None, outside: str = "") -> None:
+        super().__init__(message, outside=outside)
         self.retry_after_seconds = retry_after_seconds
 
 
@@ -80,8 +97,8 @@ class JobCancelled(CliploopError):
 class JobWaiting(CliploopError):
     """The job stops in state `waiting`; running it again goes on at `key`."""
 
-    def __init__(self, reason: WaitReason, message: str, *, key: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, reason: WaitReason, message: str, *, key: str = "", outside: str = "") -> None:
+        super().__init__(message, outside=outside)
         self.reason: WaitReason = reason
         self.key = key
 

@@ -26,6 +26,11 @@ REMEDY = (
     "say in the prompt what moves, where to, and what is forbidden (`cliploop worlds sample NAME` writes pictures"
     f" and prompts that are understood); or {MODEL_REMEDY}"
 )
+REMEDY_OUTSIDE = (
+    "say in the prompt what moves, where to, and what is forbidden (POST /v1/worlds/{name}/sample gives pictures"
+    " and prompts that are understood), or choose a planner and a verifier that read any picture, where this"
+    " server has them (GET /v1/planners)"
+)
 
 
 @dataclass(frozen=True)
@@ -71,14 +76,16 @@ class Sight:
             raise TaskRejected(
                 f"no built-in world reads this picture with this prompt; {REMEDY}",
                 reason="unreadable",
+                outside=f"no built-in world reads this picture with this prompt; {REMEDY_OUTSIDE}",
             )
         try:
             scene.world.oracle_plan(scene.start.state)
         except ValueError as error:
+            what = f"the picture reads as {scene.world.name}, but that has no solution ({error})"
             raise TaskRejected(
-                f"the picture reads as {scene.world.name}, but that has no solution ({error}); check picture and"
-                f" prompt, or {MODEL_REMEDY}",
+                f"{what}; check picture and prompt, or {MODEL_REMEDY}",
                 reason="unsolvable",
+                outside=f"{what}; check picture and prompt",
             ) from error
 
     def _task_scene(self, task: Task) -> Scene | None:

@@ -20,10 +20,11 @@ from starlette.datastructures import UploadFile
 
 from cliploop.choosing import Wanted
 from orchestrator.errors import TaskRejected
+from orchestrator.faults import unknown_field
 from orchestrator.records import Budget
 from service.hooks import MAX_SECRET_CHARS, MAX_URL_CHARS, Hook, in_form
 from service.pictures import names_picture
-from service.problems import Refused, invalid
+from service.problems import MAX_NAME, Fault, Refused, invalid
 from storage.digest import digest
 from storage.tables import Priority
 
@@ -172,11 +173,23 @@ async def _from_form(request: Request) -> Ask:
         elif isinstance(picture, str):
             sent, name = _named_or_sent(picture), ""
         else:
-            raise Refused(422, "invalid", "picture: the file is missing")
+            raise Unreadable(_without_picture(values))
         if any(isinstance(value, UploadFile) for value in values.values()):
             raise Refused(422, "invalid", "only picture is a file: send the other fields as text")
     said = validated(FormSubmission, cast("Mapping[str, str]", values))
     return Ask(said, said.prompt, sent, name, said.hook)
+
+
+def _without_picture(values: Mapping[str, Any]) -> JSONResponse:
+    """A form's other faults are told with it: the file may only have another name."""
+    missing = Fault(where="picture", message="is missing: send the first picture as a file in this field")
+    known = ("picture", *FormSubmission.model_fields)
+    unknown = [
+        Fault(where=name[:MAX_NAME], message=unknown_field(name[:MAX_NAME], known))
+        for name in values
+        if name not in known
+    ]
+    return invalid((), more=(missing, *unknown))
 
 
 def validated(kind: type[Any], given: bytes | Mapping[str, str]) -> Any:
@@ -188,7 +201,7 @@ def validated(kind: type[Any], given: bytes | Mapping[str, str]) -> Any:
             return read
         return kind.model_validate(given)
     except ValidationError as error:
-        raise Unreadable(invalid(error.errors(include_url=False, include_input=False))) from None
+        raise Unreadable(invalid(error.errors(include_url=False, include_input=False), kind)) from None
 
 
 def refuse_repeated_fields(body: bytes) -> None:

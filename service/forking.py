@@ -17,7 +17,7 @@ from service.asks import LARGEST, idempotency_key
 from service.branching import inherited, next_step
 from service.callers import Caller, JobId, TheSite
 from service.hooks import Hook, checked, made_secret
-from service.problems import documented
+from service.problems import Fault, Refused, documented
 from service.reading import trajectory
 from service.submitting import IDEMPOTENCY_HEADER, accepted, store
 from service.tally import Tallies
@@ -61,7 +61,7 @@ class Fork(Changes):
     "/retry",
     status_code=202,
     response_model=NewJob,
-    responses=documented(400, 404, 409, 413),
+    responses=documented(400, 404, 409, 413, 415),
     openapi_extra=IDEMPOTENCY_HEADER,
     summary="Go on after the last accepted step",
 )
@@ -76,7 +76,7 @@ def retry_job(
     "/fork",
     status_code=202,
     response_model=NewJob,
-    responses=documented(400, 404, 409, 413),
+    responses=documented(400, 404, 409, 413, 415),
     openapi_extra=IDEMPOTENCY_HEADER,
     summary="Go on from a step, differently",
 )
@@ -113,16 +113,28 @@ def _stored(site: Site, parent: Submitted, asked: Changes, requested: Requested)
     if isinstance(asked, Fork):
         step, instruction = asked.step, asked.instruction
         _refuse_instruction(policy, instruction)
+    else:
+        _refuse_completed(parent, policy)
     if step > policy.max_steps:
-        raise TaskRejected(
-            f"step {step} is more than the {policy.max_steps} steps of this job: give a larger max_steps",
-            reason="step",
-        )
+        raise _too_few_steps(parent.job.id, policy.max_steps, step)
     entries = read_entries(site.database, parent.job.id)
     prefix = inherited(task, policy, before.backends_digest, entries, step, instruction)
     webhook = checked(site, asked.webhook) or webhook_of(site.database, parent.job.id)
     requested = replace(requested, webhook=webhook)
     return store(site, task, policy, requested, inherited=prefix)
+
+
+def _refuse_completed(parent: Submitted, policy: Policy) -> None:
+    """Several shots of the whole task can be done anew, with another seed."""
+    if parent.job.state.outcome == "completed" and not policy.num_shots:
+        what = f"job {parent.job.id} is completed: there is nothing to retry"
+        raise IllegalState(f"{what}; fork it to do one of its steps otherwise")
+
+
+def _too_few_steps(job_id: str, max_steps: int, step: int) -> Refused:
+    what = f"must be at least {step}: the job may do {max_steps} steps"
+    faults = [Fault(where="max_steps", message=what)]
+    return Refused(422, "step", f"job {job_id}: max_steps {what}", errors=faults)
 
 
 def _policy(before: Policy, asked: Changes) -> Policy:

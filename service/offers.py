@@ -110,7 +110,7 @@ def _generator(site: Site, name: str, kind: str) -> Backend:
     try:
         capabilities = site.composition.generator(name).capabilities
     except BackendMisconfigured as error:
-        return Backend(name=name, type=kind, usable=False, detail=str(error))
+        return Backend(name=name, type=kind, usable=False, detail=error.outside)
     return Backend(name=name, type=kind, capabilities=capabilities)
 
 
@@ -145,7 +145,7 @@ async def worlds() -> Worlds:
 @router.post(
     "/worlds/{name}/sample",
     response_model=Sampled,
-    responses=documented(400, 404, 413),
+    responses=documented(400, 404, 413, 415),
     summary="A task of a world",
 )
 def sample_world(name: Annotated[str, Path(examples=["maze"])], asked: SampleRequest | None = None) -> Sampled:

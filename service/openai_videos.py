@@ -139,7 +139,7 @@ def _created(
         try:
             task, policy = admitted(site.composition, choice.wanted(), ask.said.prompt, upload)
         except BackendMisconfigured as error:
-            raise TaskRejected(str(error), reason="misconfigured") from error
+            raise TaskRejected(error.outside, reason="misconfigured") from error
         job_id = store(site, task, _playable(task, within(policy, limit_seconds)), requested, upload.png)
     return _shown(request, site, find(site.database, job_id, caller))
 
@@ -228,7 +228,7 @@ def _sent(request: Request, site: Site, artifact: ArtifactKey, media_type: str, 
 @router.post(
     "/{video_id}/remix",
     response_model=VideoView,
-    responses=documented(404, 409, 413, 507),
+    responses=documented(404, 409, 413, 415, 507),
     summary="Remix a video",
 )
 def remix_video(request: Request, site: TheSite, caller: Caller, video_id: VideoId, remix: Remix) -> Response:
@@ -261,7 +261,7 @@ def _anew(site: Site, parent: Submitted, prompt: str) -> tuple[Task, Policy]:
     try:
         site.composition.planner(policy.planner, FrameReader(site.artifacts)).accepts(task)
     except BackendMisconfigured as error:  # the settings have changed since
-        raise TaskRejected(str(error), reason="misconfigured") from error
+        raise TaskRejected(error.outside, reason="misconfigured") from error
     return task, policy
 
 

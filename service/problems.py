@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -23,6 +23,7 @@ from orchestrator.errors import (
     JobWaiting,
     TaskRejected,
 )
+from orchestrator.faults import MAX_CHARS, place, unknown_field, words
 from service.methods import allowed
 from storage.artifacts import ArtifactMissing
 from storage.jobs import IllegalState
@@ -31,7 +32,11 @@ from storage.submissions import OtherRequest, TooManyJobs
 MEDIA_TYPE = "application/problem+json"
 TOO_LARGE = frozenset({"too_large", "too_many_pixels"})
 RETRY_AFTER_SECONDS = 5
+IN_ITS_LOG = "its log says more to whoever runs it"
 _FRAMEWORK_COULD_NOT_READ = "There was an error parsing the body"
+MAX_FAULTS = 20
+MAX_NAME = 60
+_PARTS = (("body",), ("query",), ("path",), ("header",))
 _log = logging.getLogger(__name__)
 
 
@@ -56,8 +61,17 @@ class Problem(BaseModel):
 class Refused(Exception):
     """A request that cannot be served; what no error of the product's own says."""
 
-    def __init__(self, status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        errors: Sequence[Fault] = (),
+    ) -> None:
         super().__init__(detail)
+        self.errors = list(errors) or None
         self.status, self.code, self.detail = status, code, detail
         self.headers = dict(headers or {})
 
@@ -130,7 +144,9 @@ async def _ours(_request: Request, error: Exception) -> JSONResponse:
 
 def of_error(error: CliploopError) -> JSONResponse:
     """By what the caller should do."""
-    detail = str(error)
+    detail = error.outside
+    if error.is_private:
+        _log.warning("%s", error)
     match error:
         case TaskRejected():
             return problem(413 if error.reason in TOO_LARGE else 422, error.reason, detail)
@@ -150,43 +166,69 @@ def of_error(error: CliploopError) -> JSONResponse:
             headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
             return problem(507 if error.reason == "disk" else 503, error.reason, detail, headers=headers)
         case ArtifactMissing():
-            return problem(404, "artifact_missing", detail)
+            _log.error("%s", error)
+            return problem(404, "artifact_missing", "this file is gone from the server's store: tell who runs it")
         case BackendMisconfigured():
-            _log.error("%s", detail)
-            return problem(500, "misconfigured", detail)
+            _log.error("%s", error)
+            return problem(500, "misconfigured", f"this server is not set up rightly: {IN_ITS_LOG}")
         case _:
-            _log.error("%s", detail)
-            return problem(500, "internal", detail)
+            _log.error("%s", error)
+            return problem(500, "internal", f"a fault of this server's own: {IN_ITS_LOG}")
 
 
 async def _refused(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Refused)
-    return problem(error.status, error.code, error.detail, headers=error.headers)
+    return problem(error.status, error.code, error.detail, errors=error.errors, headers=error.headers)
 
 
-async def _invalid(_request: Request, error: Exception) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return invalid(list(error.errors()))
+    errors = list(error.errors())
+    read_as = getattr(request.scope.get("route"), "body_field", None)
+    if any(each["loc"] == ("body",) for each in errors) and not _says_json(request):
+        return problem(415, "media_type", "the body is not read as JSON: send Content-Type: application/json")
+    return invalid(errors, None if read_as is None else read_as.field_info.annotation)
 
 
-def invalid(errors: list[Any]) -> JSONResponse:
-    """From pydantic's list of errors; what was sent is not repeated."""
-    faults = [Fault(where=_where(error), message=_words(error)) for error in errors[:20]]
+def _says_json(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def invalid(errors: Sequence[Any], kind: Any = None, *, more: Sequence[Fault] = ()) -> JSONResponse:
+    """From pydantic's list of errors about a body that is read as `kind`; what was sent is not repeated.
+
+    `more`: faults that were found otherwise, told first.
+    """
     if errors and errors[0]["type"] == "json_invalid":
-        return problem(400, "not_json", f"the body is not JSON: {faults[0].message}")
+        why = str(errors[0].get("ctx", {}).get("error", "it cannot be read"))[:MAX_CHARS]
+        return problem(400, "not_json", f"the body is not JSON ({why}): correct it")
+    faults = _merged([*more, *(_fault_of(error, kind) for error in errors[:MAX_FAULTS])])
     detail = "; ".join(f"{fault.where}: {fault.message}" for fault in faults[:3])
     return problem(422, "invalid", detail, errors=faults)
 
 
-def _where(error: Any) -> str:
-    where = ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
-    return one_line(where) or "body"
+def _fault_of(error: Any, kind: Any) -> Fault:
+    part, *inside = error["loc"] if error["loc"][:1] in ((), *_PARTS) else ("body", *error["loc"])
+    is_unknown = error["type"] == "extra_forbidden"
+    names, known = [str(each) for each in inside], list[str]()
+    if part == "body" and kind is not None:
+        names, known = place(kind, inside[:-1] if is_unknown else inside)
+        names += [str(inside[-1])] if is_unknown else []
+    says = unknown_field(names[-1][:MAX_NAME], known) if is_unknown and known else words(error)
+    return Fault(where=one_line(".".join(name[:MAX_NAME] for name in names)) or "body", message=says)
 
 
-def _words(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "there is no such field: leave it out"
-    return str(error["msg"])[:300]
+def _merged(faults: Sequence[Fault]) -> list[Fault]:
+    """One for a field: what fits no branch of a union has a fault for each, or one deeper in one of them."""
+    found: dict[str, str] = {}
+    for fault in faults:
+        if any(other.where.startswith(f"{fault.where}.") for other in faults):
+            continue
+        before = found.get(fault.where)
+        also = fault.message.removeprefix("must be ")
+        found[fault.where] = fault.message if before in (None, fault.message) else f"{before}, or {also}"
+    return [Fault(where=where, message=message) for where, message in found.items()]
 
 
 async def _http(request: Request, error: Exception) -> JSONResponse:
@@ -207,4 +249,4 @@ async def _gone(_request: Request, _error: Exception) -> JSONResponse:
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:
     _log.error("a fault of ours at %s", request.url.path, exc_info=error)
-    return problem(500, "internal", "a fault of this server's own, which is in its log")
+    return problem(500, "internal", f"a fault of this server's own: {IN_ITS_LOG}")

@@ -99,7 +99,10 @@ class Review(BaseModel):
 
 
 @router.post(
-    "/review", response_model=JobView, responses=documented(400, 404, 409, 413), summary="Let a waiting job go on"
+    "/review",
+    response_model=JobView,
+    responses=documented(400, 404, 409, 413, 415),
+    summary="Let a waiting job go on",
 )
 def review_job(request: Request, site: TheSite, caller: Caller, job_id: JobId, review: Review) -> JobView:
     """Take it up again, or give the verdict that it waits for. 409 where it does not wait, or not for that."""

@@ -100,7 +100,7 @@ def _admitted(site: Site, caller: str, ask: Ask) -> tuple[Task, Policy, bytes]:
     except (
         BackendMisconfigured
     ) as error:  # what was named is wrong or cannot be used here: the caller's to change
-        raise TaskRejected(str(error), reason="misconfigured") from error
+        raise TaskRejected(error.outside, reason="misconfigured") from error
     return task, policy, upload.png
 
 

@@ -26,7 +26,7 @@ import fsspec
 
 from orchestrator.errors import BackendMisconfigured, CliploopError, JobWaiting
 from orchestrator.records import ArtifactKey
-from storage.folders import DISK_FULL, make_folder
+from storage.folders import DISK_FULL, NO_ROOM, make_folder
 
 _KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
@@ -222,6 +222,7 @@ class LocalArtifacts:
                     "disk",
                     f"no room for {num_bytes} bytes in {self.root} ({error.strerror}): "
                     "free some space, then run the same command again",
+                    outside=NO_ROOM,
                 ) from error
             raise BackendMisconfigured(
                 f"cannot write to {self.root} ({error.strerror}): choose another folder"

@@ -24,8 +24,8 @@ from sqlalchemy.exc import DBAPIError
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, JobWaiting
 from storage import migrations
-from storage.folders import low_on_space, make_folder, refuse_network
-from storage.sql import SqlDatabase, Version, damaged
+from storage.folders import NO_ROOM, low_on_space, make_folder, refuse_network
+from storage.sql import DATABASE_AWAY, SqlDatabase, Version, damaged
 from storage.tables import CORE_VERSION, SCHEMA_VERSION
 
 BUSY_SECONDS = 30.0  # how long a writer waits for another one
@@ -291,7 +291,8 @@ def _ours(error: BaseException | None, path: Path) -> CliploopError | None:
         return damaged(path, error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return BackendUnavailable(
-            f"{path} stayed locked by another process for {BUSY_SECONDS:.0f} s: run the same command again later"
+            f"{path} stayed locked by another process for {BUSY_SECONDS:.0f} s: run the same command again later",
+            outside=DATABASE_AWAY,
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return BackendMisconfigured(f"cannot write to {path} ({error}): choose a folder that can be written to")
@@ -300,5 +301,7 @@ def _ours(error: BaseException | None, path: Path) -> CliploopError | None:
 
 def _no_room(path: Path, why: str) -> JobWaiting:
     return JobWaiting(
-        "disk", f"the disk takes no more into {path} ({why}): free some space, then run the same command again"
+        "disk",
+        f"the disk takes no more into {path} ({why}): free some space, then run the same command again",
+        outside=NO_ROOM,
     )

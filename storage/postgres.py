@@ -13,7 +13,8 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, JobWaiting
 from storage import migrations
-from storage.sql import SqlDatabase, Version, damaged
+from storage.folders import NO_ROOM
+from storage.sql import DATABASE_AWAY, SqlDatabase, Version, damaged
 from storage.tables import SCHEMA_VERSION
 
 CONNECT_SECONDS = 10
@@ -146,9 +147,11 @@ def _ours(error: DBAPIError, where: str) -> CliploopError | None:
     if not means and not state and (error.connection_invalidated or unconnected):
         means = "later"
     if means == "disk":
-        return JobWaiting("disk", f"{where} has no room ({said}): free some space on its server")
+        return JobWaiting("disk", f"{where} has no room ({said}): free some space on its server", outside=NO_ROOM)
     if means == "later":
-        return BackendUnavailable(f"{where} cannot be used now ({said}): is the server running? Try again later")
+        return BackendUnavailable(
+            f"{where} cannot be used now ({said}): is the server running? Try again later", outside=DATABASE_AWAY
+        )
     if means == "settings":
         return BackendMisconfigured(f"{where} refuses ({said}): check user, password and database")
     if means == "damaged":

@@ -155,7 +155,10 @@ class S3Artifacts:
             return ArtifactMissing(f"artifact {key} is not in {self.where}: bring the object back")
         if isinstance(error, PermissionError):
             return self._refused(code)
-        return BackendUnavailable(f"{self.where} cannot be reached now ({kind})")
+        return BackendUnavailable(
+            f"{self.where} cannot be reached now ({kind})",
+            outside="the store of files cannot be reached now: try again later",
+        )
 
     def _refused(self, code: str) -> BackendMisconfigured:
         return BackendMisconfigured(

@@ -81,6 +81,9 @@ class SqlDatabase(ABC):
         """A write transaction has begun."""
 
 
+DATABASE_AWAY = "the database cannot be reached now: try again later"  # as callers of a service are told
+
+
 def damaged(where: Any, why: object) -> BackendMisconfigured:
     """The error for a journal that says what cliploop never writes."""
     return BackendMisconfigured(

@@ -55,7 +55,7 @@ def test_the_names_are_those_of_the_documents_and_an_unknown_one_lists_them() ->
     assert list(PLANNERS) == ["oracle", "oracle-gemini", "oracle-qwen"]
     with pytest.raises(BackendMisconfigured, match=r"oracel.*did you mean 'oracle'.*oracle-gemini"):
         build("oracel", {}, None)
-    with pytest.raises(BackendMisconfigured, match="its options: profile"):
+    with pytest.raises(BackendMisconfigured, match="no option 'profil'; did you mean 'profile'"):
         build("oracle", {"profil": "exact"}, None)
     with pytest.raises(BackendMisconfigured, match="gpt-9"):
         load_fallibility("gpt-9")
