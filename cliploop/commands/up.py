@@ -33,7 +33,6 @@ AWAY_SECONDS = 2.0  # between starts of a broker that does not start
 MAX_PORT = 65535
 READY_SECONDS = 20.0
 STOP_SECONDS = 6.0  # for the children; the broker has a little after them
-DRAIN_SECONDS = 3  # for requests under way, when the API stops
 _log = logging.getLogger(__name__)
 
 
@@ -135,9 +134,8 @@ def _answers(url: str) -> bool:
 
 
 def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
-    import uvicorn
-
     from service.app import create_app
+    from service.server import Server
     from storage.delivering import Deliverer, delivering, webhook_rules
 
     log_to_stderr()
@@ -154,13 +152,12 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
             terminal.say(f"Cliploop listens on http://{_named(listening)}, its data is in {data}", whole=True)
         with _asked_to_end():  # so that a signal which the server has obeyed is not raised again
             app = create_app(site, keys_required=not is_loopback(listening.getsockname()[0]))
-            config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=DRAIN_SECONDS)
             rules = webhook_rules(private=site.composition.settings.service.private_webhooks)
             name = process_name("api")
             reaper = reaping(site.database, site.messages, name, site.has_room)
             sweeper = sweeping(site.sweep(), name, site.least_free_bytes)
             with reaper, sweeper, delivering(Deliverer(site.database, rules)):
-                uvicorn.Server(config).run(sockets=[listening])
+                Server(app).run(sockets=[listening])
     return 0
 
 

@@ -8,20 +8,20 @@ import threading
 from collections.abc import Generator
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
+
+from service.server import Server
 
 
 @contextlib.contextmanager
-def served(app: FastAPI, port: int = 0) -> Generator[str]:
+def served(app: FastAPI, port: int = 0, drain_seconds: float = 1.0) -> Generator[str]:
     """Serve it while the block runs; its address. Port 0: any free one."""
     # The protocol is named, or asyncio does not send answers at once: each would wait for an acknowledgement.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
         listening.listen(2048)
-        config = uvicorn.Config(app, log_level="warning", ws="none", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = Server(app, drain_seconds=drain_seconds)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         try:
