@@ -25,6 +25,7 @@ from service import (
 )
 from service.access import Access, KnownKeys
 from service.bodies import BodyLimit
+from service.crew import Crew
 from service.document import document
 from service.hub import Hub
 from service.making import Made
@@ -51,7 +52,8 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
     app.state.hub = hub
     app.state.metrics = registry(site)
     app.state.made = Made(site)
-    app.state.tallies = Tallies(hub.progress_of)
+    app.state.crew = Crew(site)
+    app.state.tallies = Tallies(hub.progress_of, app.state.crew)
     app.state.shown = Shown(site, app.state.tallies)
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.errors import CliploopError
 from service.callers import TheSite
+from service.crew import Crew
 from service.problems import documented
 from storage.submissions import counts
 
@@ -42,8 +43,11 @@ async def healthz() -> Alive:
     responses={503: {"model": Ready, "description": "Something is missing."}},
     summary="Whether jobs can be taken and done",
 )
-def readyz(site: TheSite) -> Response:
-    """Ready, or 503 with what is missing. Without the broker jobs are taken and begin when it is back."""
+def readyz(request: Request, site: TheSite) -> Response:
+    """Ready, or 503 with what is missing: a part, room on the disk, or every worker of a role.
+
+    Jobs are taken all the same while the database answers, and begin when the rest is back.
+    """
     missing: dict[str, str] = {}
     checks: dict[str, Any] = {"database": lambda: counts(site.database), "broker": site.messages.ping}
     checks["artifacts"] = site.artifacts.check
@@ -53,6 +57,8 @@ def readyz(site: TheSite) -> Response:
             check()
         except CliploopError as error:
             missing[name] = str(error)
+    crew: Crew = request.app.state.crew
+    missing.update(crew.look().missing())
     found = Ready(ready=not missing, missing=missing)
     return JSONResponse(found.model_dump(), 503 if missing else 200)
 

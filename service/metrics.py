@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from prometheus_client import CollectorRegistry
@@ -19,7 +19,9 @@ from prometheus_client.registry import Collector
 
 from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable
+from service.crew import ROLES as ROLES_OF_WORKERS
 from storage import webhooks
+from storage.beats import role_of
 from storage.jobs import State
 from storage.journal import Entry, read_entries
 from storage.leases import num_held
@@ -152,15 +154,19 @@ class _Told(Collector):
         try:
             counted = self._site.messages.counted()
             depths = self._site.messages.depths()
-            living = Counter(name.partition("@")[0] for name in self._site.messages.beating())
+            ages = self._site.messages.ages()
+            living = Counter(map(role_of, self._site.messages.crew()))
         except BackendUnavailable:
-            depths, living, counted = None, Counter[str](), dict[str, int]()
+            depths, living, counted, ages = None, Counter[str](), dict[str, int](), dict[str, float]()
         up = float(depths is not None)
         yield GaugeMetricFamily("cliploop_broker_up", "Whether the broker can be reached.", value=up)
         yield _gauge("queue_depth", "Messages that wait.", "queue", depths or {})
+        yield _gauge("queue_seconds", "Age of the oldest message that waits.", "queue", ages)
+        alive = {role: living[role] for role in ROLES_OF_WORKERS}
+        yield _gauge(
+            "workers", "Worker processes that live, as far as the broker says: 0 without it.", "role", alive
+        )
         if depths is not None:  # else it is not known
-            alive = {role: living[role] for role in ("reason", "render")}
-            yield _gauge("workers", "Worker processes that live.", "role", alive)
             for name, about in COUNTED.items():
                 yield CounterMetricFamily(f"cliploop_{name}", about, value=counted.get(name, 0))
 
@@ -172,7 +178,7 @@ def _counter(name: str, about: str, label: str, counted: Counter[str]) -> Metric
     return family
 
 
-def _gauge(name: str, about: str, label: str, values: dict[Any, int]) -> Metric:
+def _gauge(name: str, about: str, label: str, values: Mapping[Any, float]) -> Metric:
     family = GaugeMetricFamily(f"cliploop_{name}", about, labels=[label])
     for value, count in values.items():
         family.add_metric([str(value)], count)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from orchestrator.records import ArtifactKey, Spend
+from service.crew import Crew
 from storage.journal import Entry, read_entries
 from storage.sql import SqlDatabase
 
@@ -76,11 +77,11 @@ def where(key: str) -> tuple[int, int]:
 class Tallies:
     """Those of the jobs that were asked for lately; safe for threads.
 
-    `told(job_id)`: what was last told of its progress.
+    `told(job_id)`: what was last told of its progress. `crew`: the workers that may live, where that is known.
     """
 
-    def __init__(self, told: Callable[[str], dict[str, Any] | None]) -> None:
-        self.told = told
+    def __init__(self, told: Callable[[str], dict[str, Any] | None], crew: Crew | None = None) -> None:
+        self.told, self.crew = told, crew
         self._known: OrderedDict[str, Tally] = OrderedDict()
         self._lock = threading.Lock()
 

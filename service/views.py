@@ -14,7 +14,7 @@ from cliploop.site import Site
 from orchestrator.records import Policy, Spend
 from service.hooks import HookView, hook_view
 from service.tally import Tallies, Tally
-from storage.jobs import State
+from storage.jobs import State, StoredJob
 from storage.submissions import Submitted, ahead_of, find, standing
 from storage.tables import Priority
 
@@ -60,6 +60,9 @@ class JobView(BaseModel):
     outcome: str | None = Field(default=None, description="completed or exhausted; only in state succeeded.")
     message: str = ""
     at: str = Field(default="", description="Where in the job it waits.")
+    waits_for: str | None = Field(
+        default=None, description="The worker that the job waits for, where none lives that could go on with it."
+    )
     prompt: str
     preset: str
     priority: Priority
@@ -108,6 +111,7 @@ def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
         outcome=state.outcome,
         message=state.message,
         at=state.key,
+        waits_for=_waits_for(tallies, stored),
         prompt=str(stored.task.get("prompt", "")),
         preset=job.preset,
         priority=job.priority,
@@ -129,9 +133,13 @@ def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
 
 @dataclass(frozen=True)
 class _Kept:
-    """An answer, how its job stood, and the number of the database's changes when it stood so."""
+    """An answer, how its job stood, and the number of the database's changes when it stood so.
+
+    A queued job's holds while the workers that it needs live.
+    """
 
     said: bytes
+    queued: bool
     standing: tuple[int, int | None]
     changes: int | None
 
@@ -155,6 +163,9 @@ class Shown:
             kept = self._kept.get((job_id, caller))
         if kept is None or kept.changes is None or kept.changes != self._site.database.changes():
             return None
+        crew = self._tallies.crew
+        if kept.queued and crew is not None and (crew.latest is None or crew.latest.missing()):
+            return None
         return kept.said
 
     def read(self, job_id: str, caller: str) -> bytes:
@@ -164,15 +175,18 @@ class Shown:
         stands = standing(database, job_id, caller)
         with self._lock:
             kept = self._kept.get((job_id, caller))
-        if kept is not None and kept.standing == stands:
-            said = kept.said
+        crew = self._tallies.crew
+        alone = kept is not None and kept.queued and crew is not None and bool(crew.look().missing())
+        if kept is not None and kept.standing == stands and not alone:
+            said, queued = kept.said, kept.queued
         else:
             seen = view(self._site, self._tallies, find(database, job_id, caller))
             said = seen.model_dump_json().encode()
-            if seen.state == "running" or seen.webhook is not None:
+            queued = seen.state == "queued"
+            if seen.state == "running" or seen.webhook is not None or seen.waits_for is not None:
                 return said
         with self._lock:
-            self._kept[job_id, caller] = _Kept(said, stands, changes)
+            self._kept[job_id, caller] = _Kept(said, queued, stands, changes)
             self._kept.move_to_end((job_id, caller))
             while len(self._kept) > VIEWS_KEPT:
                 self._kept.popitem(last=False)
@@ -196,6 +210,12 @@ def _progress(tallies: Tallies, job_id: str, state: State, tally: Tally, max_ste
     if told is None or str(told.get("key")) in tally.clips:  # of a clip that has been recorded since
         return known
     return known.model_copy(update={"key": told["key"], "fraction": told["fraction"]})
+
+
+def _waits_for(tallies: Tallies, stored: StoredJob) -> str | None:
+    if tallies.crew is None:
+        return None
+    return tallies.crew.waits_for(stored.id, stored.state.state, str(stored.policy.get("generator", "")))
 
 
 def _cost(said: Any, tally: Tally, state: State) -> Cost | None:

@@ -13,6 +13,7 @@ import logging
 import secrets
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from redis import ConnectionPool, Redis
@@ -141,6 +142,18 @@ class Messages:
                 self._redis.delete(key)
         return ours
 
+    def ages(self) -> dict[str, float]:
+        """How long the oldest message of each queue that has any has waited, in seconds."""
+        ages: dict[str, float] = {}
+        with _reached():
+            for name in self.depths():
+                for id in map(str, self._queue(name).get_job_ids(0, 1)):
+                    sent = self._redis.hget(f"rq:job:{id}", "created_at")
+                    if sent is not None:
+                        at = datetime.fromisoformat(sent.decode().replace("Z", "+00:00"))
+                        ages[name] = max(0.0, (datetime.now(UTC) - at).total_seconds())
+        return ages
+
     def tell(self, job_id: str, words: dict[str, Any], kind: Literal["news", "progress"] = "news") -> None:
         """Wake who watches the job. Progress is also kept for a while, for those who ask later."""
         with _reached():
@@ -174,10 +187,10 @@ class Messages:
                 else:
                     yield said["channel"].decode(errors="replace").removeprefix(_channel("")), words
 
-    def beat(self, worker: str) -> None:
-        """Note that this worker lives; forgotten soon, unless it says so again."""
+    def beat(self, worker: str, generators: Sequence[str] = ()) -> None:
+        """Note that this worker lives and renders these; forgotten soon, unless it says so again."""
         with _reached():
-            beats.note(self._redis, worker)
+            beats.note(self._redis, worker, generators)
 
     def forget_beat(self, worker: str) -> None:
         """It has ended."""
@@ -188,6 +201,11 @@ class Messages:
         """The workers that live, by name."""
         with _reached():
             return beats.living(self._redis)
+
+    def crew(self) -> dict[str, tuple[str, ...]]:
+        """The workers that live, with the generators of those that render."""
+        with _reached():
+            return beats.crew(self._redis)
 
     def pool(self, seconds: float) -> ConnectionPool:
         """Other connections to the same broker, on which nobody waits longer than that for an answer."""

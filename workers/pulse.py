@@ -7,7 +7,7 @@ limit.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from orchestrator.errors import BackendUnavailable
 from storage.beats import KEPT_SECONDS
@@ -16,10 +16,12 @@ from storage.rounds import rounds
 
 
 @contextlib.contextmanager
-def beating(messages: Messages, name: str, seconds: float = KEPT_SECONDS / 4) -> Generator[None]:
-    """Note it now and so often while the block runs."""
+def beating(
+    messages: Messages, name: str, *, generators: Sequence[str] = (), seconds: float = KEPT_SECONDS / 4
+) -> Generator[None]:
+    """Note it now and so often while the block runs. `generators`: those whose clips it renders."""
     try:
-        with rounds("pulse", lambda: messages.beat(name), seconds):
+        with rounds("pulse", lambda: messages.beat(name, generators), seconds):
             yield
     finally:
         with contextlib.suppress(BackendUnavailable):

@@ -46,7 +46,7 @@ def render_command(
             raise BackendMisconfigured(f"--clip-seconds must be more than 0 (got {clip_seconds:g})")
         queues = [queue for names in zip(*map(render_queues, generators), strict=True) for queue in names]
         limits = Limits() if clip_seconds is None else Limits(clip_seconds=clip_seconds)
-        return _work("render", queues, limits, config)
+        return _work("render", queues, limits, config, generators)
 
     return guarded(terminal, work)
 
@@ -89,11 +89,16 @@ def end_with_parent(environ: Mapping[str, str]) -> None:
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-def _work(role: str, queues: Sequence[str], limits: Limits, config: Path | None) -> int:
+def _work(
+    role: str, queues: Sequence[str], limits: Limits, config: Path | None, generators: Sequence[str] = ()
+) -> int:
     log_to_stderr()
     end_with_parent(os.environ)
     name = process_name(role)
-    with opened_site(config, os.environ) as site, beating(site.messages, name):
+    with (
+        opened_site(config, os.environ) as site,
+        beating(site.messages, name, generators=generators),
+    ):
         Worker(site, queues, name, limits, several=role == "render").work()
     with contextlib.suppress(OSError):
         sys.stderr.flush()

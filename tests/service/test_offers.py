@@ -43,6 +43,8 @@ def test_wrong_samples_are_refused(client: httpx.Client) -> None:
 
 def test_the_service_says_what_it_misses(site: Site, client: httpx.Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
+    site.messages.beat("reason@here:1")
+    site.messages.beat("render@here:2", ["simulated"])
     assert client.get("/readyz").json() == {"ready": True, "missing": {}}
     site.messages._redis.shutdown(nosave=True)
     away = client.get("/readyz")
