@@ -21,16 +21,17 @@ from orchestrator.records import Policy, Task
 from storage.artifacts import LocalArtifacts
 from storage.beats import machine
 from storage.booked import BookedArtifacts, Store
-from storage.database import Database
-from storage.folders import low_on_space
+from storage.database import BUSY_SECONDS, Database
+from storage.folders import JOBS_GO_ON, low_on_space
 from storage.jobs import StoredJob
 from storage.postgres import PostgresDatabase
 from storage.queue import Messages
-from storage.s3 import S3Artifacts
+from storage.s3 import HURRIED, PATIENT, S3Artifacts
 from storage.sql import SqlDatabase
 from storage.sweeper import Sweep, Terms
 
 DATA = Path("cliploop-data")
+HURRIED_SECONDS = 5.0  # for another writer of SQLite
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86400.0
 
 
@@ -57,16 +58,22 @@ class Addresses:
         }
         return {name: value for name, value in said.items() if value is not None}
 
-    def opened_database(self) -> SqlDatabase:
-        """The database, made if there is none. Raises BackendMisconfigured, BackendUnavailable, JobWaiting."""
-        return PostgresDatabase(self.database) if self.database else Database(self._file, service=True)
+    def opened_database(self, *, patient: bool = True) -> SqlDatabase:
+        """The database, made if there is none. Raises BackendMisconfigured, BackendUnavailable, JobWaiting.
 
-    def opened_store(self) -> Store:
-        """Where the artifacts are. Raises BackendMisconfigured, BackendUnavailable."""
+        `patient`: nobody waits for an answer, so that other writers are waited for longer.
+        """
+        if self.database:
+            return PostgresDatabase(self.database)
+        busy_seconds = BUSY_SECONDS if patient else HURRIED_SECONDS
+        return Database(self._file, service=True, busy_seconds=busy_seconds)
+
+    def opened_store(self, *, patient: bool = True) -> Store:
+        """Where the artifacts are; `patient` as above. Raises BackendMisconfigured, BackendUnavailable."""
         data = self.data.absolute()
         if self.artifacts:
-            return S3Artifacts(self.artifacts, data / "copies")
-        return LocalArtifacts(data / "artifacts")
+            return S3Artifacts(self.artifacts, data / "copies", pace=PATIENT if patient else HURRIED)
+        return LocalArtifacts(data / "artifacts", service=True)
 
     @property
     def scratch(self) -> Path:
@@ -104,11 +111,14 @@ class Site:
     scratch: Path
 
     @classmethod
-    def opened(cls, addresses: Addresses, composition: Composition) -> Site:
-        """Connect. Raises BackendMisconfigured, BackendUnavailable, JobWaiting(disk)."""
-        database = addresses.opened_database()
+    def opened(cls, addresses: Addresses, composition: Composition, *, patient: bool = False) -> Site:
+        """Connect. `patient`: for work whose loss costs more than a wait; without, somebody waits for an answer.
+
+        Raises BackendMisconfigured, BackendUnavailable, JobWaiting(disk).
+        """
+        database = addresses.opened_database(patient=patient)
         try:
-            store = addresses.opened_store()
+            store = addresses.opened_store(patient=patient)
         except BaseException:
             database.close()
             raise
@@ -154,8 +164,7 @@ class Site:
             least = self.composition.settings.service.min_free_gib
             raise JobWaiting(
                 "disk",
-                f"less than {least:g} GiB are free at {self.scratch.parent}: free some space, "
-                "then jobs go on by themselves",
+                f"less than {least:g} GiB are free at {self.scratch.parent}: free some space, {JOBS_GO_ON}",
                 outside="this server's disk is nearly full: it takes no more until there is room",
             )
 

@@ -26,7 +26,7 @@ import fsspec
 
 from orchestrator.errors import BackendMisconfigured, CliploopError, JobWaiting
 from orchestrator.records import ArtifactKey
-from storage.folders import DISK_FULL, NO_ROOM, make_folder
+from storage.folders import DISK_FULL, JOBS_GO_ON, NO_ROOM, make_folder
 
 _KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
 _SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
@@ -36,6 +36,10 @@ _PART = ".part"  # a file that is being written: ".<key>.<random>.part"
 
 class ArtifactMissing(CliploopError):
     """No file with this key, or not a key at all."""
+
+
+class StoreUnusable(BackendMisconfigured):
+    """The store itself is gone or refuses us: its operator must see to it."""
 
 
 class ArtifactDamaged(ArtifactMissing):
@@ -78,10 +82,12 @@ def checked(key: ArtifactKey) -> ArtifactKey:
 class LocalArtifacts:
     """A folder of artifacts, `<root>/<key>`; safe for several processes at once.
 
-    Raises BackendMisconfigured if the folder cannot be made or written to.
+    `service`: jobs of a service go on by themselves, and no remedy is an option of the command line. Raises
+    BackendMisconfigured if the folder cannot be made, StoreUnusable if it cannot be written to.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, service: bool = False) -> None:
+        self._service = service
         self.root = make_folder(root.absolute())
         self._files: Any = cast("Any", fsspec).filesystem("file")
         self._intact: dict[ArtifactKey, _Marks] = {}  # the files whose content is known to be right, as they were
@@ -90,7 +96,7 @@ class LocalArtifacts:
     def put(self, data: bytes, suffix: str) -> ArtifactKey:
         """Store and return the key. A file of this key that is there already is left alone, unless it is damaged.
 
-        Raises JobWaiting(disk) when the disk is full, BackendMisconfigured when it cannot be written to; nothing
+        Raises JobWaiting(disk) when the disk is full, StoreUnusable when it cannot be written to; nothing
         half-written stays.
         """
         key = key_of(data, suffix)
@@ -112,21 +118,15 @@ class LocalArtifacts:
         """The file; its content is checked when first asked for. Raises ArtifactMissing, ArtifactDamaged."""
         path = self.root / checked(key)
         if self._marks(path) is None:
-            raise ArtifactMissing(
-                f"artifact {key} is not in {self.root}: bring the file back, or start over with --fresh"
-            )
+            raise ArtifactMissing(f"artifact {key} is not in {self.root}: {self._remedy}")
         if not self._is_intact(key):
-            raise ArtifactDamaged(
-                f"{path} is damaged, its content has changed: bring the file back, or start over with --fresh"
-            )
+            raise ArtifactDamaged(f"{path} is damaged, its content has changed: {self._remedy}")
         return path
 
     def check(self) -> None:
-        """Raise BackendMisconfigured if the folder is gone."""
+        """Raise StoreUnusable if the folder is gone. It is not made again: what it held may come back."""
         if not self.root.is_dir():
-            raise BackendMisconfigured(
-                f"the folder {self.root} is gone: bring it back, or start the service again"
-            )
+            raise StoreUnusable(f"the folder {self.root} is gone: bring it back, or start the service again")
 
     def stored(self) -> Iterator[StoredFile]:
         """Every artifact in the folder."""
@@ -160,6 +160,10 @@ class LocalArtifacts:
 
     def close(self) -> None:
         """Nothing is open."""
+
+    @property
+    def _remedy(self) -> str:
+        return f"bring the file back, {JOBS_GO_ON if self._service else 'or start over with --fresh'}"
 
     def _is_intact(self, key: ArtifactKey) -> bool:
         """Whether the file has the content that its key names; hashed once, and again after a change."""
@@ -218,15 +222,16 @@ class LocalArtifacts:
             yield
         except OSError as error:
             if error.errno in DISK_FULL:
+                then = JOBS_GO_ON if self._service else "then run the same command again"
                 raise JobWaiting(
                     "disk",
-                    f"no room for {num_bytes} bytes in {self.root} ({error.strerror}): "
-                    "free some space, then run the same command again",
+                    f"no room for {num_bytes} bytes in {self.root} ({error.strerror}): free some space, {then}",
                     outside=NO_ROOM,
                 ) from error
-            raise BackendMisconfigured(
-                f"cannot write to {self.root} ({error.strerror}): choose another folder"
-            ) from error
+            if self._service:
+                self.check()
+            remedy = "make it one that we can write to" if self._service else "choose another folder"
+            raise StoreUnusable(f"cannot write to {self.root} ({error.strerror}): {remedy}") from error
 
 
 class MemoryArtifacts:

@@ -1,7 +1,8 @@
 """Local copies of artifacts that live elsewhere: a folder of bounded size, the longest unused copy goes first.
 
-Safe for several processes of one machine; the folder is made again when somebody removed it. A copy that was handed out a short while ago is not removed, so that
-who was given its path can still open it; who has it open keeps it anyway.
+Safe for several processes of one machine; the folder is made again when somebody removed it. A copy that was
+handed out a short while ago is not removed, so that who was given its path can still open it; who has it open
+keeps it anyway.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import time
 from collections.abc import Collection, Generator
 from pathlib import Path
 
+from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import ArtifactKey
-from storage.artifacts import ArtifactMissing, LocalArtifacts, is_key
+from storage.artifacts import ArtifactMissing, LocalArtifacts, StoreUnusable, is_key
 from storage.folders import make_folder
 
 IN_USE_SECONDS = 900.0  # from being handed out to being opened
@@ -26,7 +28,7 @@ class Copies:
     """Verified copies in `root`, about `most_bytes` of them. Raises BackendMisconfigured as LocalArtifacts."""
 
     def __init__(self, root: Path, most_bytes: int = MOST_BYTES) -> None:
-        self._files = LocalArtifacts(root)
+        self._files = LocalArtifacts(root, service=True)
         self._most_bytes = most_bytes
 
     def find(self, key: ArtifactKey) -> Path | None:
@@ -91,7 +93,10 @@ class Copies:
     @contextlib.contextmanager
     def _locked(self, how: int) -> Generator[None]:
         """Shared to hand out, exclusive to remove: what is handed out is never removed in the same moment."""
-        make_folder(self._files.root)
+        try:
+            make_folder(self._files.root)
+        except BackendMisconfigured as error:  # of one that was there when the process began
+            raise StoreUnusable(str(error)) from error
         descriptor = os.open(self._files.root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, how)

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -24,7 +25,7 @@ from sqlalchemy.exc import DBAPIError
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, JobWaiting
 from storage import migrations
-from storage.folders import NO_ROOM, low_on_space, make_folder, refuse_network
+from storage.folders import JOBS_GO_ON, NO_ROOM, low_on_space, make_folder, refuse_network
 from storage.sql import DATABASE_AWAY, SqlDatabase, Version, damaged
 from storage.tables import CORE_VERSION, SCHEMA_VERSION
 
@@ -37,7 +38,8 @@ _PATIENCE_SECONDS = 5.0  # switching to WAL does not honour the busy timeout
 class Database(SqlDatabase):
     """One SQLite file. `read_only` opens one that is there, and writes nothing beside it either.
 
-    `service`: with the service's tables; a local run needs none of them, and does not mind them. Raises:
+    `service`: with the service's tables; a local run needs none of them, and does not mind them. `busy_seconds`:
+    how long a writer waits for another one. Raises:
 
     BackendMisconfigured (damaged, foreign, from a newer version, not writable, on a network file system),
     JobWaiting(disk) when an existing database finds no room, BackendUnavailable when it stays locked.
@@ -50,6 +52,7 @@ class Database(SqlDatabase):
         service: bool = False,
         synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
         read_only: bool = False,
+        busy_seconds: float = BUSY_SECONDS,
     ) -> None:
         self._wanted = SCHEMA_VERSION if service else CORE_VERSION
         self.path = path.absolute()
@@ -57,7 +60,8 @@ class Database(SqlDatabase):
         if not read_only:
             make_folder(self.path.parent)
             refuse_network(self.path.parent)
-        self._engine = _engine(self.path, synchronous, read_only).execution_options(service=service)
+        self._file = _File(self.path, service, busy_seconds)
+        self._engine = _engine(self._file, synchronous, read_only).execution_options(service=service)
         self._numbers = itertools.count()
         self._writes_begun = 0
         self._witness: sqlite3.Connection | None = None
@@ -107,10 +111,10 @@ class Database(SqlDatabase):
     def require_space(self) -> None:
         """See SqlDatabase."""
         if low_on_space(self.path.parent, _LEAST_FREE_BYTES):
-            raise _no_room(self.path, "no space left")
+            raise self._file.no_room("no space left")
 
     def _translated(self) -> AbstractContextManager[None]:
-        return translated(self.path)
+        return _translated(self._file)
 
     def _note_write(self) -> None:
         self._writes_begun += 1
@@ -160,7 +164,7 @@ class Database(SqlDatabase):
         if not 1 <= version <= SCHEMA_VERSION:
             raise BackendMisconfigured(
                 f"{self.path} has schema version {version}, this cliploop reads version {SCHEMA_VERSION}: "
-                + ("upgrade cliploop" if version > SCHEMA_VERSION else "start over with --fresh")
+                + ("upgrade cliploop" if version > SCHEMA_VERSION or self._file.service else self.afresh)
                 + ", or choose another folder"
             )
         return True
@@ -208,16 +212,18 @@ def remove(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def _engine(path: Path, synchronous: str, read_only: bool) -> Engine:
+def _engine(file: _File, synchronous: str, read_only: bool) -> Engine:
     """`isolation_level=None` keeps Python's driver from opening transactions on its own."""
 
     def connect() -> sqlite3.Connection:
-        name = _read_only_uri(path) if read_only else str(path)
+        name = _read_only_uri(file.path) if read_only else str(file.path)
         return sqlite3.connect(
-            name, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=read_only
+            name, timeout=file.busy_seconds, isolation_level=None, check_same_thread=False, uri=read_only
         )
 
-    engine = create_engine(URL.create("sqlite", database=str(path)), creator=connect)
+    # As many connections as threads ask for one: those that wait for a lock keep no reader waiting.
+    url = URL.create("sqlite", database=str(file.path))
+    engine = create_engine(url, creator=connect, max_overflow=-1)
 
     @event.listens_for(engine, "connect")
     def set_up(connection: sqlite3.Connection, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
@@ -268,40 +274,50 @@ def _code(error: BaseException | None) -> int:
     return int(code) & 0xFF
 
 
+@dataclass(frozen=True)
+class _File:
+    """A database file, and what its errors mean to whoever has it open."""
+
+    path: Path
+    service: bool
+    busy_seconds: float
+
+    def ours(self, error: BaseException | None) -> CliploopError | None:
+        """The error in our words; None for what only a fault of ours brings about."""
+        code, path = _code(error), self.path
+        no_room = low_on_space(path.parent, _LEAST_FREE_BYTES)
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or (code == sqlite3.SQLITE_CANTOPEN and no_room):
+            return self.no_room(str(error))
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return damaged(path, error, service=self.service)
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            remedy = "end that process if it goes on" if self.service else "run the same command again later"
+            return BackendUnavailable(
+                f"{path} stayed locked by another process for {self.busy_seconds:.0f} s: {remedy}",
+                outside=DATABASE_AWAY,
+            )
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return BackendMisconfigured(
+                f"cannot write to {path} ({error}): choose a folder that can be written to"
+            )
+        return None
+
+    def no_room(self, why: str) -> JobWaiting:
+        """The disk is full."""
+        then = JOBS_GO_ON if self.service else "then run the same command again"
+        message = f"the disk takes no more into {self.path} ({why}): free some space, {then}"
+        return JobWaiting("disk", message, outside=NO_ROOM)
+
+
 @contextlib.contextmanager
-def translated(path: Path) -> Generator[None]:
+def _translated(file: _File) -> Generator[None]:
     """Turn SQLite's errors into ours."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
-        ours = _ours(error.orig if isinstance(error, DBAPIError) else error, path)
+        ours = file.ours(error.orig if isinstance(error, DBAPIError) else error)
         if ours is None:
             raise
         raise ours from error
     except json.JSONDecodeError as error:
-        raise damaged(path, f"a value is no JSON: {error}") from error
-
-
-def _ours(error: BaseException | None, path: Path) -> CliploopError | None:
-    code = _code(error)
-    no_room = low_on_space(path.parent, _LEAST_FREE_BYTES)
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR) or (code == sqlite3.SQLITE_CANTOPEN and no_room):
-        return _no_room(path, str(error))
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return damaged(path, error)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return BackendUnavailable(
-            f"{path} stayed locked by another process for {BUSY_SECONDS:.0f} s: run the same command again later",
-            outside=DATABASE_AWAY,
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return BackendMisconfigured(f"cannot write to {path} ({error}): choose a folder that can be written to")
-    return None
-
-
-def _no_room(path: Path, why: str) -> JobWaiting:
-    return JobWaiting(
-        "disk",
-        f"the disk takes no more into {path} ({why}): free some space, then run the same command again",
-        outside=NO_ROOM,
-    )
+        raise damaged(file.path, f"a value is no JSON: {error}", service=file.service) from error

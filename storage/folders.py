@@ -10,6 +10,7 @@ from orchestrator.errors import BackendMisconfigured
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # EFBIG: the process's own file size limit
 NO_ROOM = "there is no room left where this server keeps its data: try again later"  # what a caller is told
+JOBS_GO_ON = "then jobs go on by themselves"  # the end of a service's remedy
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")
 NETWORK_FILE_SYSTEMS = frozenset(

@@ -14,7 +14,7 @@ from orchestrator.errors import CliploopError, JobNotFound, TaskRejected
 from orchestrator.records import OutcomeKind, Policy, Task, WaitReason
 from storage import webhooks
 from storage.digest import dump
-from storage.sql import SqlDatabase, damaged
+from storage.sql import SqlDatabase, damaged, serves
 from storage.tables import EntryKind, EntryRow, JobRow
 
 State = Literal["queued", "running", "waiting", "cancelling", "succeeded", "failed", "cancelled"]
@@ -96,12 +96,13 @@ def create_job(
             differences = differing(stored, task, policy)
             if differences:
                 raise TaskRejected(
-                    f"job {id} is stored with another {', '.join(differences)}: start over with --fresh",
+                    f"job {id} is stored with another {', '.join(differences)}: {database.afresh}",
                     reason="other_job",
                 )
             return False
         if connection.execute(_SELECT_LINE, {"job": id}).first() is not None:
-            raise damaged(database.where, f"it has lines of job {id}, but its job is gone")
+            why = f"it has lines of job {id}, but its job is gone"
+            raise damaged(database.where, why, service=database.serves)
         add_job(connection, id, task, policy, parent_id=parent_id, now=clock())
     return True
 
@@ -127,7 +128,7 @@ def stored_jobs(database: SqlDatabase) -> list[StoredJob]:
     """All jobs, oldest first."""
     with database.read() as connection:
         rows = connection.execute(select(JobRow.__table__).order_by(JobRow.created_at, JobRow.id)).mappings()
-        return [_stored(row, database.where) for row in rows]
+        return [_stored(row, database.where, service=database.serves) for row in rows]
 
 
 def differing(stored: StoredJob, task: Task, policy: Policy) -> list[str]:
@@ -203,22 +204,22 @@ def append_entry(
 
 def finished(job_id: str, state: State) -> IllegalState:
     """The error for work on a job whose state is final."""
-    return IllegalState(f"job {job_id} is {state}, it takes no more effects: start over with --fresh")
+    return IllegalState(f"job {job_id} is {state}, it takes no more effects: begin another one")
 
 
 def _select(connection: Connection, id: str, where: Path | str) -> StoredJob | None:
     row = connection.execute(_SELECT_JOB, {"job": id}).mappings().one_or_none()
-    return None if row is None else _stored(row, where)
+    return None if row is None else _stored(row, where, service=serves(connection))
 
 
-def _stored(row: Mapping[Any, Any], where: Path | str) -> StoredJob:
+def _stored(row: Mapping[Any, Any], where: Path | str, *, service: bool) -> StoredJob:
     try:
         state = JobState(row["state"], row["reason"], row["message"], row["at_key"], row["outcome"])
     except ValueError as error:
-        raise damaged(where, error) from error
+        raise damaged(where, error, service=service) from error
     task, policy = (cast("dict[str, Any]", row[name]) for name in ("task", "policy"))
     if type(task) is not dict or type(policy) is not dict:  # whatever JSON the row holds
-        raise damaged(where, f"{row['id']} is no job")
+        raise damaged(where, f"{row['id']} is no job", service=service)
     return StoredJob(
         id=row["id"],
         task=task,

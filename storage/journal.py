@@ -124,7 +124,7 @@ class SqlJournal:
         self._version: Version | None = None  # of the database when everything up to `_seen` was known
         self._catch_up()
         if not self._states:
-            raise damaged(database.where, f"job {job_id} has no state")
+            raise damaged(database.where, f"job {job_id} has no state", service=database.serves)
         self._opened_at = self._seen
 
     def once(self, key: str, inputs: Inputs, kind: type[R], effect: Callable[[], R]) -> R:
@@ -162,7 +162,7 @@ class SqlJournal:
         entry = self._find(key)
         if entry is not None and entry.kind == "failure":
             raise _failure(entry)
-        return _record(entry, kind) if entry is not None else None
+        return self._value(entry, kind) if entry is not None else None
 
     def renewals(self, key: str) -> int:
         """How often the job waited at `key` and went on to run; a wait that this journal was opened on counts.
@@ -219,7 +219,8 @@ class SqlJournal:
             return
         for entry in self.entries(self._seen):
             if not _is_sound(entry):
-                raise damaged(self._database.where, f"entry {entry.sequence}, {entry.key or entry.kind!r}")
+                why = f"entry {entry.sequence}, {entry.key or entry.kind!r}"
+                raise damaged(self._database.where, why, service=self._database.serves)
             self._seen = entry.sequence
             if entry.kind == "state":
                 self._states.append(entry)
@@ -237,10 +238,10 @@ class SqlJournal:
         if entry is None:
             return None
         if entry.inputs != inputs:
-            raise _changed(call.key, "with other inputs")
+            raise self._changed(call.key, "with other inputs")
         if entry.kind == "failure":
             return _failure(entry)
-        return _record(entry, call.kind)
+        return self._value(entry, call.kind)
 
     def _claim(self) -> None:
         """`running` begins with the first effect that is really done or scheduled."""
@@ -294,6 +295,22 @@ class SqlJournal:
         self._on_commit("after", key)
         self._tell(EntryRecorded(sequence, key, kind, value))
 
+    def _value(self, entry: Entry, kind: type[R]) -> R:
+        try:
+            return kind.model_validate(entry.value)
+        except ValidationError as error:
+            raise self._changed(entry.key, f"in a form that {kind.__name__} no longer has") from error
+
+    def _changed(self, key: str, how: str) -> JobWaiting:
+        step = re.match(r"step/(\d+)/", key)
+        where, afresh = f"step {step[1]}" if step else "the beginning", self._database.afresh
+        return JobWaiting(
+            "changed",
+            f"{key} ({where}) was recorded {how}: the code, a prompt or the policy changed since. "
+            f"{afresh[0].upper()}{afresh[1:]}, or fork from {where}",
+            key=key,
+        )
+
     def _tell(self, event: Event) -> None:
         if self._watcher is None:
             return
@@ -318,24 +335,6 @@ def _is_sound(entry: Entry) -> bool:
     return isinstance(value, dict) and isinstance(cast("dict[str, Any]", value).get(wanted), str)
 
 
-def _record(entry: Entry, kind: type[R]) -> R:
-    try:
-        return kind.model_validate(entry.value)
-    except ValidationError as error:
-        raise _changed(entry.key, f"in a form that {kind.__name__} no longer has") from error
-
-
 def _failure(entry: Entry) -> BackendFailed:
     spend = entry.value.get("spend")
     return BackendFailed(str(entry.value["message"]), spend=Spend.model_validate(spend) if spend else None)
-
-
-def _changed(key: str, how: str) -> JobWaiting:
-    step = re.match(r"step/(\d+)/", key)
-    where = f"step {step[1]}" if step else "the beginning"
-    return JobWaiting(
-        "changed",
-        f"{key} ({where}) was recorded {how}: the code, a prompt or the policy changed since. "
-        f"Start over with --fresh, or fork from {where}",
-        key=key,
-    )

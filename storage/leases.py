@@ -37,7 +37,7 @@ _FREE = update(LeaseRow).where(*_HELD).values(holder="", expires_at=0.0)
 
 
 class LeaseLost(CliploopError):
-    """Somebody else holds the lease now, or the job was deleted: whatever was done under it must not be recorded."""
+    """Somebody else holds it now, or the job was deleted: whatever was done under it must not be recorded."""
 
 
 @dataclass(frozen=True)

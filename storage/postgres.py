@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 
 from sqlalchemy import URL, Connection, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, JobWaiting
 from storage import migrations
@@ -18,6 +19,7 @@ from storage.sql import DATABASE_AWAY, SqlDatabase, Version, damaged
 from storage.tables import SCHEMA_VERSION
 
 CONNECT_SECONDS = 10
+POOL_SECONDS = 10.0  # for a connection that another thread gives back
 LOCK_SECONDS = 30  # how long a writer waits for another one
 _MIGRATION_LOCK = 0x434C4970  # of all cliploop processes that look whether there are tables
 _SQLSTATES: tuple[tuple[str, str], ...] = (
@@ -53,6 +55,7 @@ class PostgresDatabase(SqlDatabase):
                 pool_pre_ping=True,
                 pool_size=5,
                 max_overflow=20,
+                pool_timeout=POOL_SECONDS,
                 connect_args={"connect_timeout": CONNECT_SECONDS, "options": options},
                 execution_options={"service": True},
             )
@@ -134,8 +137,12 @@ def _translated(where: str) -> Generator[None]:
         if ours is None:
             raise
         raise ours from error
+    except PoolTimeout as error:
+        raise BackendUnavailable(
+            f"all connections to {where} are in use: is its server slow? Try again later", outside=DATABASE_AWAY
+        ) from error
     except json.JSONDecodeError as error:
-        raise damaged(where, f"a value is no JSON: {error}") from error
+        raise damaged(where, f"a value is no JSON: {error}", service=True) from error
 
 
 def _ours(error: DBAPIError, where: str) -> CliploopError | None:
@@ -155,5 +162,5 @@ def _ours(error: DBAPIError, where: str) -> CliploopError | None:
     if means == "settings":
         return BackendMisconfigured(f"{where} refuses ({said}): check user, password and database")
     if means == "damaged":
-        return damaged(where, said)
+        return damaged(where, said, service=True)
     return None

@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 
 from redis import ConnectionPool, Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 from redis.retry import Retry
 from rq import Queue
 from rq.job import Job
@@ -36,7 +36,8 @@ _NUM_ARGUMENTS = {ADVANCE: 1, RENDER: 2}
 _OF = "__"  # between a message's job and its own name; RQ allows letters, digits, - and _ in an id
 _COUNTS = "cliploop:counts"
 _RENDERS = "render:"
-ANSWER_SECONDS = 10.0  # longer than any wait for a message
+ANSWER_SECONDS = 5.0  # longer than any wait for a message
+PING_SECONDS = 2.0
 WORDS_KEPT_SECONDS = 3600  # of a job's progress, which is transient
 _log = logging.getLogger(__name__)
 
@@ -74,9 +75,9 @@ class Messages:
                 socket_connect_timeout=5.0,
                 socket_timeout=ANSWER_SECONDS,
                 health_check_interval=30,
-                retry=Retry(
-                    NoBackoff(), 1
-                ),  # a broker that was restarted has closed the connections that we keep
+                # A broker that was restarted has closed the connections that we keep; one that does not
+                # answer is not asked again.
+                retry=Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
             )
             self._redis.connection_pool.make_connection()  # contacts nobody, but reads the URL's options
         except (ValueError, TypeError):  # what they say may hold a password
@@ -229,8 +230,8 @@ class Messages:
 
     def ping(self) -> None:
         """Raise BackendUnavailable if the broker is away."""
-        with _reached():
-            self._redis.ping()
+        with _reached(), cast("Any", Redis)(connection_pool=self.pool(PING_SECONDS)) as asker:
+            asker.ping()
 
     def close(self) -> None:
         """Give back every connection."""

@@ -41,6 +41,16 @@ class SqlDatabase(ABC):
             self._note_write()
             yield connection
 
+    @property
+    def serves(self) -> bool:
+        """Whether it is a service's: then no remedy is an option of the command line."""
+        return serves(self._engine)
+
+    @property
+    def afresh(self) -> str:
+        """How a job is begun anew, for messages."""
+        return "submit it anew" if self.serves else "start over with --fresh"
+
     @abstractmethod
     def version(self, connection: Connection | None = None) -> Version:
         """Equal at two moments: nobody committed anything between them.
@@ -84,8 +94,12 @@ class SqlDatabase(ABC):
 DATABASE_AWAY = "the database cannot be reached now: try again later"  # as callers of a service are told
 
 
-def damaged(where: Any, why: object) -> BackendMisconfigured:
+def serves(of: Engine | Connection) -> bool:
+    """Whether the database is a service's."""
+    return bool(of.get_execution_options().get("service"))
+
+
+def damaged(where: Any, why: object, *, service: bool) -> BackendMisconfigured:
     """The error for a journal that says what cliploop never writes."""
-    return BackendMisconfigured(
-        f"{where} is damaged ({why}): put a copy in its place, or start over with --fresh"
-    )
+    afresh = "" if service else ", or start over with --fresh"
+    return BackendMisconfigured(f"{where} is damaged ({why}): put a copy in its place{afresh}")

@@ -22,7 +22,7 @@ from orchestrator.loop import run
 from orchestrator.ports import Ports
 from orchestrator.records import ArtifactKey, WaitReason
 from storage import references
-from storage.artifacts import ArtifactMissing
+from storage.artifacts import ArtifactMissing, StoreUnusable
 from storage.jobs import FINAL_STATES, load_job
 from storage.journal import EntryConflict, Event, SqlJournal
 from storage.leases import Lease, LeaseLost, any_held, require
@@ -68,6 +68,8 @@ def visit(
         raise
     except JobWaiting as stop:
         journal.wait(stop)
+    except (ArtifactMissing, StoreUnusable) as away:  # a fault of the store: files may be brought back
+        journal.wait(JobWaiting("backend", str(away)))
     except JobCancelled:
         if whole:
             _cancelled(journal)
@@ -75,6 +77,9 @@ def visit(
         _failed(journal, str(error))
     except Exception as error:
         _log.exception("job %s: a fault of ours", job_id)
+        if isinstance(error, OSError) and error.errno is not None:  # of this machine: another try may do better
+            journal.wait(JobWaiting("backend", f"a file could not be used here: {error}"))
+            return Visit()
         _failed(journal, f"internal error: {type(error).__name__}: {error}")
     return Visit()
 

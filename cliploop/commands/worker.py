@@ -51,14 +51,14 @@ def render_command(
     return guarded(terminal, work)
 
 
-def opened_site(config: Path | None, environ: Mapping[str, str]) -> Site:
+def opened_site(config: Path | None, environ: Mapping[str, str], *, patient: bool = False) -> Site:
     """The site that the environment names. Raises BackendMisconfigured, BackendUnavailable."""
     addresses = Addresses.of(environ)
     if not addresses.broker:
         raise BackendMisconfigured(
             "there is no broker: set CLIPLOOP_REDIS_URL, or run `cliploop up`, which brings one"
         )
-    return Site.opened(addresses, Composition.read(config, environ, Path()))
+    return Site.opened(addresses, Composition.read(config, environ, Path()), patient=patient)
 
 
 def log_to_stderr() -> None:
@@ -96,7 +96,7 @@ def _work(
     end_with_parent(os.environ)
     name = process_name(role)
     with (
-        opened_site(config, os.environ) as site,
+        opened_site(config, os.environ, patient=True) as site,
         beating(site.messages, name, generators=generators),
     ):
         Worker(site, queues, name, limits, several=role == "render").work()

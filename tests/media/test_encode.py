@@ -216,7 +216,7 @@ from tests.media.made import noise, size_of
 frames = noise(30, 120, 160)
 {limit}
 try:
-    mezzanine(frames, size_of(frames), 16.0, scratch={str(tmp_path)!r})
+    mezzanine(frames, size_of(frames), 16.0, scratch=Path({str(tmp_path)!r}))
 except JobWaiting as waiting:
     print(waiting.reason, waiting)
 """

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from storage import database as module
 from storage.database import Database, remove
 from storage.jobs import create_job, load_job, stored_jobs
 from storage.journal import SqlJournal
+from storage.sql import damaged
 from storage.tables import CORE_VERSION, SCHEMA_VERSION
 from tests.storage.jobs_for_tests import JOB, POLICY, ROOT, TASK, a_database, child, never, record
 
@@ -197,13 +199,10 @@ def test_a_writer_holds_the_lock_from_its_first_moment(tmp_path: Path) -> None:
         other.close()
 
 
-def test_a_database_that_stays_locked_is_an_error_to_try_again_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_stays_locked_is_an_error_to_try_again_later(tmp_path: Path) -> None:
     a_database(tmp_path).close()
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
     other = raw(tmp_path / "journal.sqlite")
-    with Database(tmp_path / "journal.sqlite") as database:
+    with Database(tmp_path / "journal.sqlite", busy_seconds=0.05) as database:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(BackendUnavailable, match=r"stayed locked.*again later"), database.write():
             pass
@@ -337,3 +336,38 @@ def test_rows_that_cliploop_never_writes_are_damage_in_one_line(tmp_path: Path, 
         reopen()
     assert why in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_many_that_wait_for_a_lock_are_all_told_and_keep_no_reader_waiting(tmp_path: Path) -> None:
+    told: list[str] = []
+    a_database(tmp_path).close()
+    other = raw(tmp_path / "journal.sqlite")
+    with Database(tmp_path / "journal.sqlite", service=True, busy_seconds=1.0) as database:
+
+        def write() -> None:
+            try:
+                with database.write():
+                    pass
+            except BackendUnavailable as error:
+                told.append(str(error))
+
+        other.execute("BEGIN IMMEDIATE")
+        writers = [threading.Thread(target=write) for _ in range(30)]
+        for writer in writers:
+            writer.start()
+        with database.read() as connection:
+            assert connection.exec_driver_sql("SELECT 1").scalar_one() == 1
+        for writer in writers:
+            writer.join()
+        other.execute("ROLLBACK")
+    other.close()
+    assert len(told) == 30
+    assert all("end that process" in words and "same command" not in words for words in told)
+
+
+def test_a_local_run_is_told_its_own_remedies_and_a_service_none_of_them(tmp_path: Path) -> None:
+    with Database(tmp_path / "a.sqlite") as local, Database(tmp_path / "b.sqlite", service=True) as service:
+        assert local.afresh == "start over with --fresh"
+        assert service.afresh == "submit it anew"
+        assert "--fresh" in str(damaged(local.where, "why", service=local.serves))
+        assert "--fresh" not in str(damaged(service.where, "why", service=service.serves))

@@ -137,7 +137,7 @@ def test_every_other_error_leaves_no_entry(database: SqlDatabase, error: BaseExc
 
 def test_changed_inputs_stop_the_job_and_name_the_step_and_the_remedies(database: SqlDatabase) -> None:
     SqlJournal(database, JOB).once(KEY, {"task": TASK, "n": 1}, Plan, plan)
-    with pytest.raises(JobWaiting, match=r"step/2/plan \(step 2\).*--fresh, or fork from step 2") as stop:
+    with pytest.raises(JobWaiting, match=r"step/2/plan \(step 2\).*Submit it anew, or fork from step 2") as stop:
         SqlJournal(database, JOB).once(KEY, {"task": TASK, "n": 2}, Plan, never)
     assert (stop.value.reason, stop.value.key) == ("changed", KEY)
 
@@ -332,9 +332,9 @@ def test_a_final_job_takes_no_effect_not_even_one_that_was_under_way(database: S
         SqlJournal(database, JOB).set_state("failed", message="gave up")
         return plan()
 
-    with pytest.raises(IllegalState, match=r"is failed.*--fresh"):
+    with pytest.raises(IllegalState, match=r"is failed.*begin another one"):
         journal.once(KEY, {}, Plan, slow)
-    with pytest.raises(IllegalState, match=r"is failed.*--fresh"):
+    with pytest.raises(IllegalState, match=r"is failed.*begin another one"):
         journal.once(KEY, {}, Plan, never)
     assert keys(journal) == []
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,10 +20,11 @@ from cliploop.compose import Composition
 from cliploop.site import Addresses, Site
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable
 from storage.artifacts import ArtifactDamaged, ArtifactMissing, key_of
-from storage.s3 import S3Artifacts
+from storage.s3 import Pace, S3Artifacts
 from tests.storage.buckets import client, environment_of, new_bucket, s3_server
 from tests.storage.jobs_for_tests import ROOT
 
+SOON = Pace(read_seconds=0.3, answer_seconds=0.6)
 ABSENT = "0" * 64 + ".png"
 
 
@@ -230,7 +235,7 @@ def test_without_the_extra_the_remedy_is_named_and_nothing_else_needs_it() -> No
 
 def test_connections_are_given_back_without_a_warning(bucket: str, tmp_path: Path) -> None:
     code = (
-        "import sys, gc; from pathlib import Path; from storage.s3 import S3Artifacts\n"
+        "import sys, gc; from pathlib import Path; from storage.s3 import Pace, S3Artifacts\n"
         "made = S3Artifacts(sys.argv[1], Path(sys.argv[2])); made.put(b'x', '.png')\n"
         "if sys.argv[3] == 'close': made.close()\n"
         "del made; gc.collect()"
@@ -257,3 +262,64 @@ def test_a_site_keeps_its_artifacts_where_the_environment_says_and_tells_its_chi
     gc.collect()
     assert not any("SECRET" in name for name in addresses.environment())
     assert os.environ["AWS_SECRET_ACCESS_KEY"]
+
+
+@contextlib.contextmanager
+def deaf_server() -> Generator[tuple[str, threading.Event]]:
+    """An endpoint that says yes to everything, until the event is set: then it accepts, and answers nothing."""
+    deaf, over = threading.Event(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:  # and whatever else is asked for
+            if deaf.is_set():
+                over.wait(60)
+            self.send_response(200)
+            self.end_headers()
+
+        def __getattr__(self, name: str) -> Callable[[], None]:
+            if name.startswith("do_"):
+                return self.do_HEAD
+            raise AttributeError(name)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    serving = threading.Thread(target=server.serve_forever, daemon=True)
+    serving.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", deaf
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_server_that_accepts_and_does_not_answer_is_given_up_in_time(
+    variables: Mapping[str, str], tmp_path: Path
+) -> None:
+    with deaf_server() as (url, deaf), environment_of({**variables, "AWS_ENDPOINT_URL": url}):
+        artifacts = S3Artifacts("s3://bucket", tmp_path / "copies", pace=Pace(0.3, 20.0))
+        artifacts._pace = SOON
+        deaf.set()
+        calls: list[Callable[[], object]] = [
+            lambda: artifacts.check(0.5),
+            lambda: artifacts.put(b"frame", ".png"),
+            lambda: artifacts.read(ABSENT),
+            lambda: artifacts.path(ABSENT),
+        ]
+        for call in calls:
+            began = time.monotonic()
+            with pytest.raises(BackendUnavailable, match="cannot be reached now"):
+                call()
+            assert time.monotonic() - began < 20
+        artifacts.close()
+
+
+def test_artifacts_are_stored_although_the_copies_have_no_place(artifacts: S3Artifacts, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "copies")
+    (tmp_path / "copies").write_text("in the way")
+    key = artifacts.put(b"frame", ".png")
+    (tmp_path / "copies").unlink()
+    assert artifacts.read(key) == b"frame"
+    assert artifacts.path(key).parent == tmp_path / "copies"
