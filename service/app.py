@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 
 from fastapi import FastAPI
 
-import cliploop
 from cliploop.site import Site
+from cliploop.terminal import version
 from service import (
     artifacts,
     events,
@@ -47,7 +47,12 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
         async with hub.running():
             yield
 
-    app = FastAPI(title="Cliploop", description=cliploop.__doc__ or "", lifespan=lifespan)
+    app = FastAPI(
+        title="Cliploop",
+        version=version(),
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: route.name,
+    )
     app.state.site = site
     app.state.hub = hub
     app.state.metrics = registry(site)

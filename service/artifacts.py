@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
@@ -25,7 +25,9 @@ _FORM = {"type": "object", "properties": {"file": _BINARY}, "required": ["file"]
 _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "A picture (PNG, JPEG, WebP, GIF, BMP, TIFF, AVIF); what it is, is told by its content.",
+        "description": "A picture (PNG, JPEG, WebP, GIF, BMP, TIFF, AVIF); what it is, is told by its content."
+        " `curl --data-binary @maze.png -H 'Content-Type: image/png' …/v1/artifacts` sends one, or"
+        " `curl -F file=@maze.png …/v1/artifacts`.",
         "content": {
             "multipart/form-data": {"schema": _FORM},
             "application/octet-stream": {"schema": _BINARY},
@@ -38,21 +40,6 @@ _BODY: dict[str, Any] = {
 
 class ArtifactView(BaseModel):
     """A picture that was uploaded. `id` is what `picture` of POST /v1/jobs takes, from the same caller."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.png",
-                    "object": "artifact",
-                    "size": {"width": 832, "height": 480},
-                    "bytes": 51234,
-                    "notes": [],
-                    "expires_at": 1767225600.0,
-                }
-            ]
-        }
-    )
 
     id: str
     object: str = "artifact"
@@ -70,7 +57,7 @@ class ArtifactView(BaseModel):
     responses=documented(400, 413, 415),
     summary="Upload a picture for a job",
 )
-async def upload(request: Request, site: TheSite, caller: Caller) -> ArtifactView:
+async def upload_picture(request: Request, site: TheSite, caller: Caller) -> ArtifactView:
     """Check and keep a picture for a while. The same picture again has the same id, and is kept anew."""
     data, name = await _read(request)
     return await run_in_threadpool(_kept, site, caller, data, name)

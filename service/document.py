@@ -9,8 +9,20 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from service.about import ABOUT, TAGS, tag_of
 from service.access import OPEN
 from service.asks import FormSubmission, Submission
+from service.examples import (
+    ANSWERS,
+    EVENTS,
+    NEWS,
+    NOT_READY,
+    REQUESTS,
+    error_example,
+    problem_example,
+    trajectory_example,
+)
+from service.hooks import HookNews
 from service.openai_asks import VideoRequest
 from service.openai_errors import OpenAIError, speaks_openai
 from service.problems import MEDIA_TYPE, Problem
@@ -19,12 +31,41 @@ _BY_ACCESS = (401, 403, 421, 429)  # what a request may be answered before its r
 _REF = "#/components/schemas/{model}"
 
 
+def _signed(name: str, about: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": True, "description": about, "schema": {"type": "string"}}
+
+
+_WEBHOOK: dict[str, Any] = {
+    "operationId": "job_changed",
+    "summary": "A job waits or has ended",
+    "tags": ["Jobs"],
+    "description": "Sent to the `webhook` of a submission, signed as Standard Webhooks say, till a 2xx comes.",
+    "parameters": [
+        _signed("webhook-id", "The same at every try: what was seen before is to be left out."),
+        _signed("webhook-timestamp", "When it was sent, in whole seconds since the epoch."),
+        _signed("webhook-signature", "v1, and the HMAC-SHA256 of id, timestamp and body, with the secret."),
+    ],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"$ref": _REF.format(model="HookNews")}, "example": NEWS},
+        },
+    },
+    "responses": {
+        "2XX": {"description": "Taken."},
+        "410": {"description": "No more of this job is wanted."},
+        "default": {"description": "Sent again later, for about 16 hours."},
+    },
+}
+
+
 def document(app: FastAPI) -> dict[str, Any]:
     """Built once, when it is first asked for."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        tags = [{"name": name, "description": about} for name, about in TAGS.items()]
+        made = get_openapi(title=app.title, version=app.version, description=ABOUT, tags=tags, routes=app.routes)
         schemas: dict[str, Any] = made.setdefault("components", {}).setdefault("schemas", {})
-        read_by_hand = (Submission, FormSubmission, VideoRequest, Problem, OpenAIError)
+        read_by_hand = (Submission, FormSubmission, VideoRequest, Problem, OpenAIError, HookNews)
         kinds = [(kind, "validation") for kind in read_by_hand]
         _, own = models_json_schema(cast("Any", kinds), ref_template=_REF)
         schemas.update({name: schema for name, schema in own["$defs"].items() if name not in schemas})
@@ -36,8 +77,41 @@ def document(app: FastAPI) -> dict[str, Any]:
             schemas.pop(unused, None)
         _answer_in_problems(made)
         _ask_for_a_key(made)
+        made["webhooks"] = {"job_changed": {"post": _WEBHOOK}}
+        _tag_and_exemplify(made)
         app.openapi_schema = made
     return app.openapi_schema
+
+
+def _tag_and_exemplify(made: dict[str, Any]) -> None:
+    """A group for each route, and an example of all that is sent and answered."""
+    refusals: dict[str, Any] = made["components"].setdefault("examples", {})
+    for path, operations in made["paths"].items():
+        for operation in operations.values():
+            operation["tags"] = [tag_of(path)]
+            name = operation["operationId"]
+            for media_type, said in REQUESTS.get(name, {}).items():
+                content = operation["requestBody"]["content"][media_type]
+                content["examples"] = {title: {"value": value} for title, value in said.items()}
+            for status, answer in operation["responses"].items():
+                for media_type, content in answer.get("content", {}).items():
+                    content.update(_example(name, int(status), media_type, refusals))
+
+
+def _example(name: str, status: int, media_type: str, refusals: dict[str, Any]) -> dict[str, Any]:
+    """Of an answer; those of refusals are written once."""
+    if status < 300:
+        if media_type == "text/event-stream":
+            return {"examples": {title: {"value": value} for title, value in EVENTS.items()}}
+        answer = trajectory_example() if name == "read_trajectory" else ANSWERS.get(name)
+        return {} if answer is None else {"example": answer}
+    if name == "readyz":
+        return {"example": NOT_READY}
+    kind, example = ("problem", problem_example(status))
+    if media_type != MEDIA_TYPE:
+        kind, example = ("error", error_example(status))
+    refusals[f"{kind}-{status}"] = {"value": example}
+    return {"examples": {kind: {"$ref": f"#/components/examples/{kind}-{status}"}}}
 
 
 def _video_form(request: dict[str, Any]) -> dict[str, Any]:

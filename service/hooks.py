@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from cliploop.site import Site
@@ -59,6 +61,29 @@ class HookView(BaseModel):
     given_up: int
     last_error: str | None = Field(default=None, description="Of the latest change that was not taken at once.")
     next_at: float | None = Field(default=None, description="When the next try is, in seconds since the epoch.")
+
+
+class HookData(BaseModel):
+    """The job as it stood after the change; times are seconds since the epoch."""
+
+    id: str
+    object: Literal["job"] = "job"
+    state: Literal["waiting", "succeeded", "failed", "cancelled"]
+    reason: str | None = Field(description="Why it waits.")
+    outcome: str | None = Field(description="completed or exhausted, of a job that succeeded.")
+    message: str
+    at: str | None = Field(description="Where in the job it waits.")
+    preset: str
+    parent_id: str | None
+    submitted_at: float
+
+
+class HookNews(BaseModel):
+    """What a webhook is sent: the same at every try."""
+
+    type: Literal["job.waiting", "job.succeeded", "job.failed", "job.cancelled"]
+    timestamp: str = Field(description="When the job changed, as RFC 3339 writes it.")
+    data: HookData
 
 
 def checked(site: Site, hook: Hook | None) -> Webhook | None:

@@ -87,7 +87,7 @@ class Sampled(BaseModel):
 
 
 @router.get("/presets", response_model=Presets, responses=documented(), summary="Presets")
-def presets(site: TheSite) -> Presets:
+def list_presets(site: TheSite) -> Presets:
     """What `preset` can name."""
     named = site.composition.settings.presets
     return Presets(
@@ -99,7 +99,7 @@ def presets(site: TheSite) -> Presets:
 
 
 @router.get("/generators", response_model=Backends, responses=documented(), summary="Generators")
-def generators(site: TheSite) -> Backends:
+def list_generators(site: TheSite) -> Backends:
     """What `generator` can name; one that cannot be used here says why."""
     return Backends(
         data=[_generator(site, name, kind) for name, kind in site.composition.generator_names().items()]
@@ -115,13 +115,13 @@ def _generator(site: Site, name: str, kind: str) -> Backend:
 
 
 @router.get("/planners", response_model=Backends, responses=documented(), summary="Planners")
-def planners(site: TheSite) -> Backends:
+def list_planners(site: TheSite) -> Backends:
     """What `planner` can name."""
     return _models(site, "planner")
 
 
 @router.get("/verifiers", response_model=Backends, responses=documented(), summary="Verifiers")
-def verifiers(site: TheSite) -> Backends:
+def list_verifiers(site: TheSite) -> Backends:
     """What `verifier` can name."""
     return _models(site, "verifier")
 
@@ -132,7 +132,7 @@ def _models(site: Site, role: str) -> Backends:
 
 
 @router.get("/worlds", response_model=Worlds, responses=documented(), summary="Worlds")
-async def worlds() -> Worlds:
+async def list_worlds() -> Worlds:
     """What POST /v1/worlds/{name}/sample can name."""
     return Worlds(
         data=[

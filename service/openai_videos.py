@@ -42,14 +42,7 @@ _BODY: dict[str, Any] = {
         "required": True,
         "content": {
             "multipart/form-data": {"schema": {"$ref": "#/components/schemas/VideoForm"}},
-            "application/json": {
-                "schema": {"$ref": "#/components/schemas/VideoRequest"},
-                "example": {
-                    "prompt": "Move the blue circle to the red square.",
-                    "input_reference": {"image_url": "data:image/png;base64,iVBORw0KGgo…"},
-                    "seconds": "12",
-                },
-            },
+            "application/json": {"schema": {"$ref": "#/components/schemas/VideoRequest"}},
         },
     },
     **IDEMPOTENCY_HEADER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from cliploop.site import Site
 from orchestrator.records import Policy
@@ -45,8 +45,6 @@ class JobWords(BaseModel):
 
 class VideoView(BaseModel):
     """A video job. Times are whole seconds since the epoch, UTC."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "job-0f3a", "status": "in_progress"}]})
 
     id: str
     object: Literal["video"] = "video"

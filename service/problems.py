@@ -209,7 +209,7 @@ def invalid(errors: Sequence[Any], kind: Any = None, *, more: Sequence[Fault] = 
 
 
 def _fault_of(error: Any, kind: Any) -> Fault:
-    part, *inside = error["loc"] if error["loc"][:1] in ((), *_PARTS) else ("body", *error["loc"])
+    part, *inside = error["loc"] if error["loc"][:1] in _PARTS else ("body", *error["loc"])
     is_unknown = error["type"] == "extra_forbidden"
     names, known = [str(each) for each in inside], list[str]()
     if part == "body" and kind is not None:

@@ -74,17 +74,7 @@ class Review(BaseModel):
     """One of the two: `action` to let it try again, `verdict` where a person's is asked for."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {"action": "resume"},
-                {
-                    "verdict": {"decision": "reject", "failure": "wrong_direction", "suggestion": "Go left."},
-                    "at": "step/2/attempt/1",
-                },
-            ],
-            "oneOf": [{"required": ["action"]}, {"required": ["verdict"]}],
-        },
+        extra="forbid", json_schema_extra={"oneOf": [{"required": ["action"]}, {"required": ["verdict"]}]}
     )
 
     action: Literal["resume"] | None = None

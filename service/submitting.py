@@ -30,7 +30,6 @@ from storage.submissions import Request as Requested
 from storage.submissions import find, repeated, submit
 
 router = APIRouter()
-_PIXEL = "data:image/png;base64,iVBORw0KGgo…"
 IDEMPOTENCY_HEADER: dict[str, Any] = {
     "parameters": [
         {
@@ -46,14 +45,7 @@ _BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            "application/json": {
-                "schema": {"$ref": "#/components/schemas/Submission"},
-                "example": {
-                    "picture": _PIXEL,
-                    "prompt": "Move the blue circle to the red square.",
-                    "max_steps": 6,
-                },
-            },
+            "application/json": {"schema": {"$ref": "#/components/schemas/Submission"}},
             "multipart/form-data": {"schema": {"$ref": "#/components/schemas/FormSubmission"}},
         },
     },

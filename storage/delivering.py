@@ -46,7 +46,7 @@ def message(due: Due) -> bytes:
     """What is told, as JSON: the same at every try."""
     said = due.state
     data: dict[str, Any] = {"id": due.job_id, "object": "job", **{name: said.get(name) for name in _STATE}}
-    data |= {"at": said.get("key", ""), "preset": due.preset}
+    data |= {"at": said.get("key") or None, "preset": due.preset}
     data |= {"parent_id": due.parent_id, "submitted_at": due.submitted_at}
     changed = datetime.fromtimestamp(due.changed_at, UTC).isoformat(timespec="milliseconds")
     told = {"type": f"job.{said['state']}", "timestamp": changed.replace("+00:00", "Z"), "data": data}

@@ -63,7 +63,7 @@ class Job(Said):
     reason: str | None = None
     outcome: str | None = None
     message: str = ""
-    at: str = ""
+    at: str | None = None
     prompt: str = ""
     preset: str = ""
     priority: str = "normal"

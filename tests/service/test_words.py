@@ -13,6 +13,7 @@ from PIL import Image
 
 from cliploop.site import Site
 from orchestrator.errors import CliploopError
+from service.examples import PICTURE, PROMPT
 from service.problems import of_error
 from storage.postgres import PostgresDatabase
 from tests.service.asking import as_data_url, maze, posted, submission, work
@@ -100,7 +101,7 @@ def test_a_completed_job_has_nothing_to_retry(client: httpx.Client, done: str) -
 
 
 def test_a_job_that_has_used_its_steps_is_told_how_many_more(site: Site, client: httpx.Client) -> None:
-    job_id = posted(client, seed=10, max_steps=1)
+    job_id = posted(client, seed=46, max_steps=1, picture=PICTURE, prompt=PROMPT, generator="simulated")
     work(site)
     assert client.get(f"/v1/jobs/{job_id}").json()["outcome"] == "exhausted"
     response = client.post(f"/v1/jobs/{job_id}/retry")
