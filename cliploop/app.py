@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -275,11 +275,16 @@ def worker_render(
 
 
 @worker_app.command("alive", help="Exit 0 if a worker of this machine lives, else 1: for health checks.")
-def worker_alive() -> int:
+def worker_alive(
+    role: Annotated[
+        Literal["reason", "render"] | None, typer.Option("--role", help="Only a worker of this role counts.")
+    ] = None,
+    data: Data = None,
+) -> int:
     with opened(False) as terminal:
         from cliploop.commands.alive import alive_command
 
-        return alive_command(terminal)
+        return alive_command(role, data, terminal)
 
 
 def _keep_names_whole() -> None:

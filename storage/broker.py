@@ -32,6 +32,7 @@ START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 _SOCKET_PATH_MAX = 100  # bytes; the kernel takes 107 on Linux, 103 on macOS
 _PR_SET_PDEATHSIG = 1
+_ADDRESS = "address"  # for those who look for the socket, wherever it is
 _log = logging.getLogger(__name__)
 
 
@@ -73,9 +74,19 @@ def running_broker(folder: Path) -> Generator[EmbeddedBroker]:
         broker = EmbeddedBroker(f"unix://{socket}", folder, socket, _started(folder, socket))
         try:
             _wait_until_ready(broker.child, broker.url, folder / "valkey.log")
+            (folder / _ADDRESS).write_text(broker.url, encoding="utf-8")
             yield broker
         finally:
+            (folder / _ADDRESS).unlink(missing_ok=True)
             _end(broker.child)
+
+
+def embedded_url(folder: Path) -> str:
+    """The URL of the broker that another process runs for this folder, "" where none does or where it ends."""
+    try:
+        return (folder / _ADDRESS).read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def check_policy(redis: Any) -> str:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -17,9 +18,11 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from cliploop.commands.up import refuse_open_doors
-from cliploop.site import Addresses
+from cliploop.site import Addresses, process_name
 from orchestrator.errors import BackendMisconfigured
+from storage.broker import embedded
 from storage.keys import create, revoke
+from storage.queue import Messages
 from tests.cliploop.commandline import Said, child_environment
 from tests.service.asking import submission
 from tests.storage.jobs_for_tests import ROOT
@@ -125,15 +128,30 @@ def test_it_tells_a_webhook_how_a_job_ended(up: subprocess.Popen[str]) -> None:
 def test_its_workers_say_that_they_live(up: subprocess.Popen[str], tmp_path: Path) -> None:
     broker = f"unix://{tmp_path}/data/broker/valkey.sock"
 
-    def alive() -> Said:
-        return said("worker", "alive", cwd=tmp_path, CLIPLOOP_REDIS_URL=broker)
+    def alive(*words: str, **environment: str) -> Said:
+        return said("worker", "alive", *words, cwd=tmp_path, **environment)
 
-    assert until(lambda: all(role in alive().out for role in ("reason@", "render@")), 30)
+    def of_the_folder() -> Said:
+        return alive("--data", "data")
+
+    assert until(lambda: all(role in of_the_folder().out for role in ("reason@", "render@")), 30)
+    one = alive("--role", "render", CLIPLOOP_REDIS_URL=broker)
+    assert one.code == 0
+    assert "reason@" not in one.out
     os.kill(up.pid, signal.SIGTERM)
     up.communicate(timeout=30)
-    ended = alive()
-    assert ended.code == 1
-    assert len(ended.err.splitlines()) == 1
+    for ended in (of_the_folder(), alive(CLIPLOOP_REDIS_URL=broker)):
+        assert ended.code == 1
+        assert len(ended.err.splitlines()) == 1
+
+
+def test_a_worker_of_another_role_does_not_count(tmp_path: Path) -> None:
+    with embedded(tmp_path / "data" / "broker") as url, closing(Messages(url)) as messages:
+        messages.beat(process_name("reason"))
+        assert said("worker", "alive", "--data", "data", "--role", "reason", cwd=tmp_path).code == 0
+        none = said("worker", "alive", "--data", "data", "--role", "render", cwd=tmp_path)
+    assert none.code == 1
+    assert "no render worker" in none.err
 
 
 @pytest.mark.slow
