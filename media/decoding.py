@@ -10,11 +10,13 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image, ImageCms
 
+from media import sniff
 from media.png_chunks import CleanPng, DamagedPng, clean
 
 _cms = cast("Any", ImageCms)  # partly untyped
 _ORIENTATION_TAG = 0x0112
 _MAX_SCANS = 200  # a progressive JPEG has about 10; thousands would keep the decoder busy for minutes
+_STRIP_PIXELS = 1 << 21  # converted at a time: a conversion has several copies of what it works on
 _UPRIGHT: dict[int, Image.Transpose] = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -51,8 +53,19 @@ def decode(data: bytes, kind: str, check_limits: Callable[[int, int], None]) -> 
     png = _clean_png(data) if kind == "PNG" else None
     if kind == "JPEG" and data.count(b"\xff\xda") > _MAX_SCANS:
         raise Damaged
-    notes: list[str] = []
+    if kind == "JPEG" and _guarded(lambda: sniff.jpeg_promises_too_much(data)):
+        raise Damaged
     image = _guarded(lambda: Image.open(io.BytesIO(png.data if png else data), formats=[kind]))
+    try:
+        return _decoded(image, kind, png, check_limits)
+    finally:
+        image.close()
+
+
+def _decoded(
+    image: Image.Image, kind: str, png: CleanPng | None, check_limits: Callable[[int, int], None]
+) -> Decoded:
+    notes: list[str] = []
     check_limits(*image.size)
     drawn = _first_frame_box(image, kind)
     _guarded(image.load)
@@ -60,9 +73,10 @@ def decode(data: bytes, kind: str, check_limits: Callable[[int, int], None]) -> 
         notes.append("of several frames or pages the first was taken")
     orientation = _orientation(image, png)
     profile = png.profile if png else cast("bytes | None", image.info.get("icc_profile"))
-    rgb = _guarded(lambda: _to_rgb(image, profile, png.transparent if png else None, notes))
+    rgb = _guarded(lambda: _in_strips(image, profile, png.transparent if png else None, notes))
+    image.close()  # its memory goes before more is taken
     if drawn is not None:
-        rgb = _on_white(rgb, drawn)
+        _whiten_around(rgb, drawn)
     if orientation in _UPRIGHT:
         rgb = rgb.transpose(_UPRIGHT[orientation])
         notes.append("turned upright as its EXIF orientation says")
@@ -95,10 +109,16 @@ def _first_frame_box(image: Image.Image, kind: str) -> tuple[int, int, int, int]
     return None if box == (0, 0, *image.size) else box
 
 
-def _on_white(rgb: Image.Image, box: tuple[int, int, int, int]) -> Image.Image:
-    canvas = Image.new("RGB", rgb.size, (255, 255, 255))
-    canvas.paste(rgb.crop(box), box[:2])
-    return canvas
+def _whiten_around(rgb: Image.Image, box: tuple[int, int, int, int]) -> None:
+    (width, height), (left, top, right, bottom) = rgb.size, box
+    for outside in (
+        (0, 0, width, top),
+        (0, bottom, width, height),
+        (0, 0, left, height),
+        (right, 0, width, height),
+    ):
+        if outside[0] < outside[2] and outside[1] < outside[3]:
+            rgb.paste((255, 255, 255), outside)
 
 
 def _orientation(image: Image.Image, png: CleanPng | None) -> int:
@@ -113,6 +133,21 @@ def _orientation(image: Image.Image, png: CleanPng | None) -> int:
     except Exception:  # metadata of any make: what cannot be read says nothing
         return 1
     return value if isinstance(value, int) else 1
+
+
+def _in_strips(
+    image: Image.Image, profile: bytes | None, transparent: tuple[int, ...] | None, notes: list[str]
+) -> Image.Image:
+    """RGB of its own, converted some rows at a time; every conversion is one of single pixels."""
+    width, height = image.size
+    rows = max(1, _STRIP_PIXELS // width)
+    rgb = Image.new("RGB", image.size)
+    for top in range(0, height, rows):
+        strip = image.crop((0, top, width, min(top + rows, height)))
+        said: list[str] = []
+        rgb.paste(_to_rgb(strip, profile, transparent, said), (0, top))
+        notes.extend(note for note in said if note not in notes)
+    return rgb
 
 
 def _to_rgb(

@@ -15,6 +15,7 @@ from media.sniff import PNG_SIGNATURE
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+_MOST_CHUNKS = 100_000
 _PROFILE_LIMIT = 4 << 20  # bytes unpacked; printers' profiles are 0.5–2 MB
 
 
@@ -75,9 +76,11 @@ def clean(data: bytes) -> CleanPng:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
-    """(name, body, whole) of every chunk up to IEND or the end of the file."""
+    """(name, body, whole) of every chunk up to IEND or the end of the file. Raises DamagedPng."""
     at = len(PNG_SIGNATURE)
-    while at + 8 <= len(data):
+    for _ in range(_MOST_CHUNKS):
+        if at + 8 > len(data):
+            return
         length, name = struct.unpack_from(">I4s", data, at)
         body = data[at + 8 : at + 8 + length]
         stored = data[at + 8 + length : at + 12 + length]
@@ -85,6 +88,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
         if name == b"IEND":
             return
         at += 12 + length
+    raise DamagedPng
 
 
 def _chunk(name: bytes, body: bytes) -> bytes:

@@ -5,12 +5,15 @@ Knows no decoder: a header that promises too much is refused before one byte of 
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator
 
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _SOF_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD9)})  # carry no length
+_MARKER = re.compile(rb"\xff([^\xff\x00\x01\xd0-\xd8])")  # of a segment that says its length
+_MOST_SEGMENTS = 10_000  # of a JPEG, and
+_MOST_BLOCKS = 500_000  # of a GIF's extensions: files of photographs have hundreds, films of drawings thousands
 
 
 def kind(data: bytes) -> str | None:
@@ -88,17 +91,13 @@ def _png_size(data: bytes) -> tuple[int, int] | None:
 
 
 def jpeg_segments(data: bytes) -> Iterator[tuple[int, int]]:
-    """(marker, offset of its length field) of every segment up to the first scan."""
+    """(marker, offset of its length field) of every segment up to the first scan; stray bytes are skipped."""
     at = 2
-    while at < len(data):
-        if data[at] != 0xFF:
-            at += 1  # stray bytes between segments: decoders skip them
-            continue
-        while data[at] == 0xFF:
-            at += 1
-        marker, at = data[at], at + 1
-        if marker in _BARE_MARKERS or marker == 0:
-            continue
+    for _ in range(_MOST_SEGMENTS):
+        found = _MARKER.search(data, at)
+        if found is None:
+            return
+        marker, at = found[1][0], found.end()
         yield marker, at
         if marker in (0xDA, 0xD9):
             return
@@ -113,15 +112,35 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _gif_size(data: bytes) -> tuple[int, int]:
+def jpeg_promises_too_much(data: bytes) -> bool:
+    """Whether the file has fewer bits than the blocks of its header need at the least: decoders leave them grey.
+
+    In Huffman coding a block needs a bit for its mean, and one for its end unless the scans are progressive.
+    """
+    for marker, at in jpeg_segments(data):
+        if marker in (0xC0, 0xC1, 0xC2):
+            height, width, count = struct.unpack_from(">HHB", data, at + 3)
+            factors = [(data[at + 9 + 3 * each] >> 4, data[at + 9 + 3 * each] & 15) for each in range(count)]
+            wide, high = max(1, *(h for h, _ in factors), 1), max(1, *(v for _, v in factors), 1)
+            blocks = sum(-(-width * h // (8 * wide)) * -(-height * v // (8 * high)) for h, v in factors)
+            return 8 * len(data) < blocks * (1 if marker == 0xC2 else 2)
+    return False
+
+
+def _gif_size(data: bytes) -> tuple[int, int] | None:
     """The canvas, grown to hold the first frame, as decoders do."""
     width, height, flags = struct.unpack_from("<HHB", data, 6)
     at = 13 + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
+    blocks = 0
     while data[at] == 0x21:  # an extension: label, then blocks up to an empty one
         at += 2
         while data[at]:
-            at += data[at] + 1
-        at += 1
+            at, blocks = at + data[at] + 1, blocks + 1
+            if blocks > _MOST_BLOCKS:
+                return None
+        at, blocks = at + 1, blocks + 1
+        if blocks > _MOST_BLOCKS:
+            return None
     if data[at] != 0x2C:
         return width, height
     left, top, frame_width, frame_height = struct.unpack_from("<HHHH", data, at + 1)

@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from media.png_chunks import PNG_SIGNATURE
 from media.uploads import normalise
 from orchestrator.errors import TaskRejected
-from tests.media.uploaded import RED, near, pixels, png, refusal, rows, saved, two_halves
+from tests.media.uploaded import RED, chunk, near, pixels, png, refusal, rows, saved, two_halves
 
 IMAGES = Path(__file__).parents[1] / "data" / "images"
 EXPECT: dict[str, dict[str, Any]] = {
@@ -63,6 +64,56 @@ except TaskRejected as error:
     assert reason == "too_many_pixels"
     assert float(seconds) < 0.1
     assert int(kilobytes) < 100_000
+
+
+def test_a_conversion_has_two_copies_of_a_large_picture_and_no_more() -> None:
+    script = """
+import resource, sys
+from media.uploads import normalise
+from tests.media.uploaded import png
+data = png(5000, 5000, 16, 6, bytes(5000 * 40001))
+with open("/proc/self/clear_refs", "w") as peak:
+    peak.write("5")
+def peak_kilobytes():
+    lines = open("/proc/self/status").read().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+before = peak_kilobytes()
+normalise(data)
+print(peak_kilobytes() - before)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(ran.stdout) < 280_000  # a copy has 100 MB
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff\xd8\xff" + bytes(30 << 20),
+        b"\xff\xd8" + b"\xff" * (30 << 20),
+        b"\xff\xd8\xff" + b"\xff\x01" * (15 << 20),
+        b"\xff\xd8" + b"\xff\xe0\0\2" * (7 << 20),
+        b"GIF89a\x10\0\x10\0\0\0\0\x21\xfe" + b"\1a" * (15 << 20),
+        b"GIF89a\x10\0\x10\0\0\0\0" + b"\x21\xfe\0" * (10 << 20),
+        PNG_SIGNATURE
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0))
+        + chunk(b"teXt", b"") * (2 << 20),
+    ],
+    ids=["zeros", "fill", "bare markers", "empty segments", "GIF blocks", "GIF extensions", "PNG chunks"],
+)
+def test_a_large_file_without_a_picture_is_refused_soon(data: bytes) -> None:
+    assert refusal(data).reason == "truncated"  # byte by byte each would take many seconds
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_jpeg_that_promises_more_than_it_has_is_damaged(progressive: bool) -> None:
+    jpeg = bytearray(saved(two_halves(size=(64, 64)), "JPEG", progressive=progressive))
+    at = jpeg.index(b"\xff\xc2" if progressive else b"\xff\xc0") + 5
+    struct.pack_into(">HH", jpeg, at, 7000, 7000)
+    assert refusal(bytes(jpeg)).reason == "truncated"
+    plain = Image.new("L", (4000, 4000), 128)
+    for optimised in (False, True):
+        whole = saved(plain, "JPEG", progressive=progressive, optimize=optimised, quality=1)
+        assert normalise(whole).size.width == 4000
 
 
 # --- refusals -----------------------------------------------------------------------------------------------
