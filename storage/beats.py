@@ -32,7 +32,11 @@ def crew(redis: Any) -> dict[str, tuple[str, ...]]:
     names = living(redis)
     told: list[bytes | None] = redis.mget([_PREFIX + name for name in names]) if names else []
     found = zip(names, told, strict=True)
-    return {name: tuple(filter(None, said.decode().split(_BETWEEN))) for name, said in found if said is not None}
+    return {
+        name: tuple(filter(None, said.decode(errors="replace").split(_BETWEEN)))
+        for name, said in found
+        if said is not None
+    }
 
 
 def role_of(worker: str) -> str:

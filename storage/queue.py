@@ -148,11 +148,12 @@ class Messages:
         ages: dict[str, float] = {}
         with _reached():
             for name in self.depths():
-                for id in map(str, self._queue(name).get_job_ids(0, 1)):
-                    sent = self._redis.hget(f"rq:job:{id}", "created_at")
-                    if sent is not None:
-                        at = datetime.fromisoformat(sent.decode().replace("Z", "+00:00"))
-                        ages[name] = max(0.0, (datetime.now(UTC) - at).total_seconds())
+                for id in self._redis.lrange(self._queue(name).key, 0, 0):
+                    with contextlib.suppress(ResponseError, ValueError, TypeError):  # what others put there
+                        sent = self._redis.hget(Job.redis_job_namespace_prefix.encode() + id, "created_at")
+                        if sent is not None:
+                            at = datetime.fromisoformat(sent.decode().replace("Z", "+00:00"))
+                            ages[name] = max(0.0, (datetime.now(UTC) - at).total_seconds())
         return ages
 
     def tell(self, job_id: str, words: dict[str, Any], kind: Literal["news", "progress"] = "news") -> None:

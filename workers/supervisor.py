@@ -44,13 +44,21 @@ class Child:
             _log.warning("the %s ended (%s); it is started again in %.1f s", self.name, how, pause)
         if now >= self._due:
             self._started = now
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "cliploop.cli", *self.words],
-                env=dict(self.environment),
-                stdin=subprocess.DEVNULL,
-                pass_fds=self.inherited,
-                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which stops its children
-            )
+            try:
+                self.process = self._begun()
+            except OSError as error:  # no memory, processes or files left just now: this one must go on
+                self._failures += 1
+                self._due = now + pause_after(self._failures)
+                _log.warning("the %s could not be started, and is tried again: %s", self.name, error)
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "cliploop.cli", *self.words],
+            env=dict(self.environment),
+            stdin=subprocess.DEVNULL,
+            pass_fds=self.inherited,
+            start_new_session=True,  # a terminal's Ctrl-C is for the parent, which stops its children
+        )
 
 
 def pause_after(failures: int) -> float:

@@ -127,6 +127,11 @@ def test_what_others_put_into_the_broker_hides_no_job_and_no_depth(messages: Mes
     redis.set("rq:queue:render:one:low", "no list")
     assert "job-1" in messages.waiting()
     assert messages.depths() == {"reason": 2}
+    redis.lpush("rq:queue:reason", "junk")
+    for said in ("yesterday", "2026-01-01T00:00:00", b"\xff"):
+        redis.hset("rq:job:junk", "created_at", said)
+        assert messages.ages() == {}
+    redis.lpop("rq:queue:reason")
     messages.render("one", "low", "job-1", "clip")
     assert messages.depths() == {"reason": 2, "render:one:low": 1}
 
@@ -151,6 +156,7 @@ def test_what_others_write_beside_our_counts_and_beats_is_passed_over(messages: 
     messages._redis.hset("cliploop:counts", mapping={"other": "many"})
     messages.count("other")
     assert messages.counted() == {"reaped": 1}
-    messages._redis.set(b"cliploop:worker:\xff", "")
+    messages._redis.set(b"cliploop:worker:\xff", b"\xff")
     messages.beat("reason@here:7")
     assert "reason@here:7" in messages.beating()
+    assert messages.crew()["reason@here:7"] == ()

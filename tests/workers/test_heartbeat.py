@@ -52,3 +52,30 @@ def test_who_slept_past_its_lease_learns_that_another_took_over(site: Site) -> N
         assert lost.wait(30)
     with pytest.raises(LeaseLost), site.database.write() as connection:
         require(connection, lease)
+
+
+def test_a_lease_is_kept_alive_after_whatever_went_wrong_for_a_while(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    lease = take(site.database, "job/one", "holder", seconds=60.0)
+    assert lease is not None
+    with renewed(site.database, lease, seconds=0.3) as lost:
+        with site.database.write() as connection:
+            connection.exec_driver_sql("ALTER TABLE leases RENAME TO elsewhere")
+        limit = time.monotonic() + 30
+        while "a fault in the heartbeat" not in caplog.text and time.monotonic() < limit:
+            time.sleep(0.02)
+        assert "a fault in the heartbeat" in caplog.text
+        with site.database.write() as connection:
+            connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO leases")
+        limit = time.monotonic() + 30
+        while _left(site) > 1.0 and time.monotonic() < limit:
+            time.sleep(0.02)
+        assert _left(site) <= 1.0  # its time is now that of a beat
+        assert not lost.is_set()
+
+
+def _left(site: Site) -> float:
+    with site.database.read() as connection:
+        until = connection.exec_driver_sql("SELECT expires_at FROM leases WHERE name = 'job/one'").scalar_one()
+        return float(until) - site.database.now(connection)

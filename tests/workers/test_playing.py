@@ -182,3 +182,15 @@ def test_a_lost_message_is_sent_again_by_whoever_reaps_in_the_background(site: S
         message = site.messages.take([REASON], 5)
     assert message is not None
     assert message.arguments == (job_id,)
+
+
+def test_what_others_put_into_the_broker_does_not_end_who_reaps_in_the_background(site: Site) -> None:
+    redis: Any = site.messages._redis
+    redis.sadd("rq:queues", "rq:queue:x", "rq:queue:reason")
+    redis.rpush("rq:queue:x", b"\xff\xfe")
+    redis.rpush("rq:queue:reason", b"\xff\xfe")
+    redis.hset("cliploop:counts", "reaped", "many")
+    job_id = submitted(site, generator="simulated-perfect")
+    with reaping(site.database, site.messages, "an API process"):
+        taken = [site.messages.take([REASON], 5) for _ in range(2)]
+    assert [message.arguments for message in taken if message] == [(job_id,)]

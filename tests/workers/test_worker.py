@@ -101,3 +101,25 @@ def test_a_late_message_does_not_take_up_a_job_that_waits(site: Site, reason: An
     assert load_job(site.database, job_id).state.state == "running"
     assert site.messages.depths()["render:simulated:normal"] == 2
     assert REASON not in site.messages.depths()
+
+
+@pytest.mark.slow
+def test_workers_outlive_what_others_put_into_their_queues(site: Site, tmp_path: Path) -> None:
+    redis: Any = site.messages._redis
+    for number in range(8):
+        redis.hset(f"rq:job:junk{number}", mapping={"data": "not json", "status": "queued"})
+        queue = "rq:queue:reason" if number < 2 else "rq:queue:render:simulated-perfect:high"
+        redis.rpush(queue, f"junk{number}", b"\xff\xfe")
+    job_id = submitted(site, generator="simulated-perfect", max_steps=1)
+    site.messages.advance(job_id)
+    workers = [
+        a_worker(site, tmp_path, "reason"),
+        a_worker(site, tmp_path, "render", "--generator", "simulated-perfect"),
+    ]
+    try:
+        assert until(lambda: load_job(site.database, job_id).state.state == "succeeded", 60)
+        assert [worker.poll() for worker in workers] == [None, None]
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.communicate(timeout=20)
