@@ -30,6 +30,7 @@ from service.document import document
 from service.hub import Hub
 from service.making import Made
 from service.metrics import registry
+from service.picturing import Desk
 from service.tally import Tallies
 from service.views import Shown
 
@@ -57,6 +58,7 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
     app.state.hub = hub
     app.state.metrics = registry(site)
     app.state.made = Made(site)
+    app.state.desk = Desk()
     app.state.crew = Crew(site)
     app.state.tallies = Tallies(hub.progress_of, app.state.crew)
     app.state.shown = Shown(site, app.state.tallies)

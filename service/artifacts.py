@@ -6,13 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 
 from cliploop.site import Site
-from media.uploads import normalise
 from orchestrator.records import Size
 from service.callers import Caller, TheSite
+from service.picturing import Desk, normalised
 from service.problems import Refused, documented
 from storage import references
 from storage.artifacts import key_of
@@ -60,7 +59,8 @@ class ArtifactView(BaseModel):
 async def upload_picture(request: Request, site: TheSite, caller: Caller) -> ArtifactView:
     """Check and keep a picture for a while. The same picture again has the same id, and is kept anew."""
     data, name = await _read(request)
-    return await run_in_threadpool(_kept, site, caller, data, name)
+    desk: Desk = request.app.state.desk
+    return await desk.work(_kept, site, caller, data, name)
 
 
 async def _read(request: Request) -> tuple[bytes, str]:
@@ -80,7 +80,7 @@ async def _read(request: Request) -> tuple[bytes, str]:
 
 
 def _kept(site: Site, caller: str, data: bytes, name: str) -> ArtifactView:
-    picture = normalise(data, name=name)
+    picture = normalised(data, name)
     key = key_of(picture.png, ".png")
     with site.database.write() as connection:
         references.expect(connection, [key], site.database.now(connection))

@@ -12,7 +12,6 @@ from starlette.concurrency import run_in_threadpool
 from cliploop.admission import admitted
 from cliploop.site import Site, asked_of
 from media.frames import FrameReader
-from media.uploads import normalise
 from orchestrator.errors import BackendMisconfigured, TaskRejected
 from orchestrator.loop import refuse_unplayable
 from orchestrator.records import ArtifactKey, Policy, Task
@@ -26,6 +25,7 @@ from service.openai_errors import PREFIX, Wrong, documented
 from service.openai_pictures import spritesheet, thumbnail
 from service.openai_views import DeletedVideo, VideoList, VideoView, video_view
 from service.pictures import named_picture
+from service.picturing import Desk, normalised
 from service.ranges import file_response
 from service.submitting import IDEMPOTENCY_HEADER, store
 from service.tally import Tallies
@@ -101,7 +101,8 @@ async def create_video(request: Request, site: TheSite, caller: Caller) -> Respo
         ask = await read_video_ask(request)
     except Unreadable as unreadable:
         return unreadable.response
-    return await run_in_threadpool(_created, request, site, caller, key, sending, ask)
+    desk: Desk = request.app.state.desk
+    return await desk.work(_created, request, site, caller, key, sending, ask)
 
 
 def _sending(request: Request, site: Site) -> Sending:
@@ -127,7 +128,7 @@ def _created(
     job_id = repeated(site.database, requested)
     if job_id is None:
         limit_seconds = ask.said.limit_seconds
-        upload = normalise(_picture(site, caller, ask), name=ask.name)
+        upload = normalised(_picture(site, caller, ask), ask.name)
         ask.said.refuse_size(upload.size)
         try:
             task, policy = admitted(site.composition, choice.wanted(), ask.said.prompt, upload)

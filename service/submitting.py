@@ -9,17 +9,16 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
 
 from cliploop.admission import admitted
 from cliploop.site import Site
-from media.uploads import normalise
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, TaskRejected
 from orchestrator.records import Policy, Task
 from service.asks import Ask, Unreadable, idempotency_key, read_ask
 from service.callers import Caller, TheSite
 from service.hooks import checked, made_secret
 from service.pictures import named_picture
+from service.picturing import Desk, normalised
 from service.problems import documented
 from service.tally import Tallies
 from service.views import JobView, NewJob, view
@@ -69,7 +68,8 @@ async def submit_job(request: Request, site: TheSite, caller: Caller) -> Respons
     except Unreadable as unreadable:
         return unreadable.response
     tallies: Tallies = request.app.state.tallies
-    return await run_in_threadpool(_submitted, site, tallies, caller, key, ask)
+    desk: Desk = request.app.state.desk
+    return await desk.work(_submitted, site, tallies, caller, key, ask)
 
 
 def _submitted(site: Site, tallies: Tallies, caller: str, key: str | None, ask: Ask) -> Response:
@@ -86,7 +86,7 @@ def _submitted(site: Site, tallies: Tallies, caller: str, key: str | None, ask: 
 
 def _admitted(site: Site, caller: str, ask: Ask) -> tuple[Task, Policy, bytes]:
     picture = ask.picture if isinstance(ask.picture, bytes) else named_picture(site, caller, ask.picture)
-    upload = normalise(picture, name=ask.name)
+    upload = normalised(picture, ask.name)
     try:
         task, policy = admitted(site.composition, ask.choice.wanted(), ask.prompt, upload)
     except (
