@@ -10,18 +10,21 @@ import socket
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cliploop.commands.awaited import awaited
 from cliploop.commands.boundary import guarded
 from cliploop.commands.worker import PARENT, end_with_parent, log_to_stderr, opened_site
 from cliploop.compose import Composition
 from cliploop.site import Addresses, Site, is_loopback, process_name
 from cliploop.terminal import Terminal, one_line
-from orchestrator.errors import BackendMisconfigured, CliploopError
+from orchestrator.errors import BackendMisconfigured, CliploopError, JobWaiting
 from storage.broker import EmbeddedBroker, running_broker
 from storage.keys import any_valid
 from storage.reaper import reaping
@@ -65,17 +68,26 @@ def _up(place: Place, terminal: Terminal) -> int:
     with contextlib.ExitStack() as running:
         listening = running.enter_context(_listening(place, addresses))
         asked = running.enter_context(_asked_to_end())
+        terminal.say("starting ...")
         broker: EmbeddedBroker | None = None
         if not addresses.broker:
             broker = running.enter_context(running_broker(addresses.data / "broker"))
             addresses = replace(addresses, broker=broker.url)
-        with Site.opened(addresses, composition):  # made once, before several processes look for it
+        placed = addresses
+        # Made once, before several processes look for it.
+        with awaited(lambda: Site.opened(placed, composition), partial(_unless, asked)):
             pass
         children = _children(addresses, composition, place.config, listening)
         running.callback(stop, children, STOP_SECONDS)
         _keep_alive(children, broker, asked, lambda: _tell(terminal, listening, addresses))
         terminal.say("stopping ...")
     return 0
+
+
+def _unless(asked: threading.Event, seconds: float) -> None:
+    """Pause. Raises JobWaiting if the process is to end meanwhile."""
+    if asked.wait(seconds):
+        raise JobWaiting("backend", "stopped while it waited for a part of the service that is away")
 
 
 def _keep_alive(
@@ -112,16 +124,30 @@ def _children(
 
 
 def _tell(terminal: Terminal, listening: socket.socket, addresses: Addresses) -> None:
-    """One line, once the API answers."""
+    """One line, once the API answers; before, another one if that takes long."""
     url = f"http://{_named(listening)}"
-    data = one_line(str(addresses.data.absolute()))
-    answered = _answers(url)
-    said = "listens on" if answered else "should listen, but does not answer yet, on"
-    terminal.say(f"Cliploop {said} {url}, its data is in {data} (Ctrl-C stops it)", whole=True)
+    if not _answers(url, READY_SECONDS):
+        terminal.say(f"still starting: nothing answers on {url} yet", whole=True)
+        while not _answers(url, READY_SECONDS):
+            pass
+    where = one_line(kept(addresses))
+    terminal.say(f"Cliploop listens on {url}, its data is in {where} (Ctrl-C stops it)", whole=True)
 
 
-def _answers(url: str) -> bool:
-    limit = time.monotonic() + READY_SECONDS
+def kept(addresses: Addresses) -> str:
+    """Where the data is, for people; passwords are left out."""
+    places = [str(addresses.data.absolute())]
+    if addresses.database:
+        address = urllib.parse.urlsplit(addresses.database)
+        places.append(f"{address.scheme}://{address.hostname or ''}{address.path}")
+    if addresses.artifacts:
+        address = urllib.parse.urlsplit(addresses.artifacts)
+        places.append(f"{address.scheme}://{address.hostname or ''}{address.path}")
+    return ", ".join(reversed(places))
+
+
+def _answers(url: str, seconds: float) -> bool:
+    limit = time.monotonic() + seconds
     while time.monotonic() < limit:
         try:
             with urllib.request.urlopen(f"{url}/healthz", timeout=READY_SECONDS):
@@ -148,8 +174,8 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
             listening = running.enter_context(socket.socket(fileno=descriptor))
         site = running.enter_context(opened_site(place.config, environ))
         if descriptor is None:
-            data = one_line(environ.get("CLIPLOOP_DATA") or str(Addresses.of(environ).data))
-            terminal.say(f"Cliploop listens on http://{_named(listening)}, its data is in {data}", whole=True)
+            where = one_line(kept(Addresses.of(environ)))
+            terminal.say(f"Cliploop listens on http://{_named(listening)}, its data is in {where}", whole=True)
         with _asked_to_end():  # so that a signal which the server has obeyed is not raised again
             app = create_app(site, keys_required=not is_loopback(listening.getsockname()[0]))
             rules = webhook_rules(private=site.composition.settings.service.private_webhooks)
@@ -199,7 +225,7 @@ def refuse_open_doors(host: str, addresses: Addresses) -> None:
 def _has_key(addresses: Addresses) -> bool:
     if not addresses.has_database:
         return False
-    with addresses.opened_database() as database:
+    with awaited(addresses.opened_database) as database:
         return any_valid(database)
 
 

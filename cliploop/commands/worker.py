@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cliploop.commands.awaited import Repeats, awaited
 from cliploop.commands.boundary import guarded
 from cliploop.compose import Composition
 from cliploop.site import Addresses, Site, process_name
@@ -52,13 +53,14 @@ def render_command(
 
 
 def opened_site(config: Path | None, environ: Mapping[str, str], *, patient: bool = False) -> Site:
-    """The site that the environment names. Raises BackendMisconfigured, BackendUnavailable."""
+    """The site that the environment names; a part that is away is waited for. Raises BackendMisconfigured."""
     addresses = Addresses.of(environ)
     if not addresses.broker:
         raise BackendMisconfigured(
             "there is no broker: set CLIPLOOP_REDIS_URL, or run `cliploop up`, which brings one"
         )
-    return Site.opened(addresses, Composition.read(config, environ, Path()), patient=patient)
+    composition = Composition.read(config, environ, Path())
+    return awaited(lambda: Site.opened(addresses, composition, patient=patient))
 
 
 def log_to_stderr() -> None:
@@ -69,6 +71,8 @@ def log_to_stderr() -> None:
         format="%(asctime)s %(process)d %(name)s: %(message)s",
         force=True,  # the commands' boundary has silenced it
     )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(Repeats())
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
 

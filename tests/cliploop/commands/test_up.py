@@ -99,6 +99,7 @@ def test_it_says_where_everything_is_and_stops_all_of_it(
     up: subprocess.Popen[str], tmp_path: Path, number: int
 ) -> None:
     assert up.stdout is not None
+    assert up.stdout.readline() == "starting ...\n"
     assert str(tmp_path / "data") in up.stdout.readline()
     mine, began = children(up.pid), time.monotonic()
     up.send_signal(number)
@@ -113,6 +114,7 @@ def test_it_says_where_everything_is_and_stops_all_of_it(
 @pytest.mark.slow
 def test_it_tells_a_webhook_how_a_job_ended(up: subprocess.Popen[str]) -> None:
     assert up.stdout is not None
+    assert up.stdout.readline() == "starting ...\n"
     address = re.search(r"http://[^ ,]+", up.stdout.readline())
     assert address is not None
     with receiving() as receiver, httpx.Client(base_url=address[0], timeout=60, trust_env=False) as client:
