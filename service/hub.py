@@ -188,9 +188,10 @@ class Hub:
                     if self._ending.is_set():
                         return
                     self._post(heard)
-            except BackendUnavailable as error:
+            except Exception as error:  # whatever it was, the next word may be heard
                 if not self._broker_away:
-                    _log.warning("events come from the database alone: %s", error)
+                    fault = None if isinstance(error, CliploopError) else error
+                    _log.warning("events come from the database alone: %s", error, exc_info=fault)
                 self._broker_away = True
                 with self._told_lock:
                     self._told.clear()
@@ -244,8 +245,9 @@ class Hub:
             for first in range(0, len(watched), _ASKED_AT_ONCE):
                 try:
                     await self._ask_for(watched[first : first + _ASKED_AT_ONCE])
-                except CliploopError as error:
-                    _log.warning("could not ask for news: %s", error)
+                except Exception as error:  # nobody asks in its place
+                    fault = None if isinstance(error, CliploopError) else error
+                    _log.warning("could not ask for news: %s", error, exc_info=fault)
 
     async def _ask_for(self, job_ids: list[str]) -> None:
         latest = await run_in_threadpool(last_sequences, self._site.database, job_ids)

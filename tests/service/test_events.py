@@ -143,3 +143,14 @@ def test_many_watchers_share_one_reader_and_one_ear(site: Site, client: httpx.Cl
         watcher.join(timeout=20)
     assert results == [stored(site, job_id)] * 20
     assert site.messages._redis.pubsub_numpat() == 1
+
+
+def test_the_ear_outlives_what_others_say_on_the_broker(site: Site, client: httpx.Client) -> None:
+    job_id = posted(client)
+    with client.stream("GET", f"/v1/jobs/{job_id}/events") as response:
+        coming = events(response)
+        assert next(coming).kind == "state"
+        for said in (b"no json", b"[]", b"\xff", b'{"kind": []}'):
+            site.messages._redis.publish(f"cliploop:job:{job_id}", said)
+        site.messages.tell(job_id, {"fraction": 0.5}, "progress")  # only the ear hears of progress
+        assert next(each for each in coming if each.kind == "progress").words == {"fraction": 0.5}
