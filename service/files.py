@@ -89,7 +89,8 @@ def read_contact_sheet(request: Request, site: TheSite, caller: Caller, job_id: 
     if not told.first_frame:
         raise Refused(409, "not_ready", f"job {job_id} has not begun: there is nothing to show", headers=_RETRY)
     if stored.state.state not in FINAL_STATES:
-        return Response(sheet(site, told), media_type="image/png", headers={"Cache-Control": "no-store"})
+        picture = made.passing(lambda: sheet(site, told))
+        return Response(picture, media_type="image/png", headers={"Cache-Control": "no-store"})
     artifact = made.get(job_id, f"sheet {seen}", ".png", lambda: sheet(site, told))
     return _sent(request, site, artifact, "image/png", f"{job_id}.png")
 

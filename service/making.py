@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from media.encode import browser_clip
 from media.frames import FrameReader
 from media.sheet import contact_sheet
 from orchestrator.attempts import rank
+from orchestrator.errors import BackendUnavailable
 from orchestrator.footage import join, still, whole
 from orchestrator.records import ArtifactKey, Attempt, Footage, Step, Trajectory
 from storage import references
@@ -23,6 +25,7 @@ from storage.jobs import require_job
 
 KEPT = 4096
 AT_ONCE = 2  # an encoder has two threads of its own
+WAIT_SECONDS = 20.0  # for one's turn
 
 
 @dataclass
@@ -35,24 +38,42 @@ class Made:
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _busy: dict[tuple[str, str], threading.Lock] = field(default_factory=dict[tuple[str, str], threading.Lock])
+    wait_seconds: float = WAIT_SECONDS
     _room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE))
 
     def get(self, job_id: str, name: str, suffix: str, make: Callable[[], bytes]) -> ArtifactKey:
-        """The artifact of that name, made if need be. Raises JobNotFound, and what `make` raises."""
+        """The artifact of that name, made if need be.
+
+        Raises JobNotFound, BackendUnavailable while too much is being made, and what `make` raises.
+        """
         asked = job_id, name
         with self._lock:
             busy = self._busy.setdefault(asked, threading.Lock())
-        with busy:
+        with self._turn(busy):
             try:
                 known = self._known(asked)
                 if known is None:
-                    with self._room:
-                        known = self._keep(job_id, make(), suffix)
+                    known = self._keep(job_id, self.passing(make), suffix)
                     self._remember(asked, known)
                 return known
             finally:
                 with self._lock:
                     self._busy.pop(asked, None)
+
+    def passing(self, make: Callable[[], bytes]) -> bytes:
+        """What nobody keeps, made in its turn. Raises BackendUnavailable while too much is being made."""
+        with self._turn(self._room):
+            return make()
+
+    @contextlib.contextmanager
+    def _turn(self, free: threading.Lock | threading.Semaphore) -> Generator[None]:
+        if not free.acquire(timeout=self.wait_seconds):
+            said = "too many files are being made for others: ask again"
+            raise BackendUnavailable(said, retry_after_seconds=self.wait_seconds)
+        try:
+            yield
+        finally:
+            free.release()
 
     def _known(self, asked: tuple[str, str]) -> ArtifactKey | None:
         key = self._keys.get(asked)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+import threading
 
 import httpx
 import pytest
 
 from cliploop.site import Site
 from media.probe import probe
+from orchestrator.errors import BackendUnavailable
 from orchestrator.records import Trajectory
+from service.making import AT_ONCE, Made
 from service.ranges import spans_of
 from storage.leases import hand_back, take
 from storage.submissions import find
@@ -136,3 +139,24 @@ def test_a_cancelled_job_offers_the_best_of_what_it_rendered(site: Site, client:
     video = client.get(f"/v1/jobs/{job_id}/video")
     assert video.status_code == 200, video.text
     assert probe(video.content).num_frames > 1
+
+
+def test_who_waits_too_long_for_what_is_made_on_demand_is_told_to_come_back(site: Site) -> None:
+    made, begun, end = Made(site, wait_seconds=0.05), threading.Semaphore(0), threading.Event()
+
+    def slow() -> bytes:
+        begun.release()
+        assert end.wait(60)
+        return b"made"
+
+    makers = [threading.Thread(target=made.passing, args=[slow], daemon=True) for _ in range(AT_ONCE)]
+    for maker in makers:
+        maker.start()
+    for _ in makers:
+        assert begun.acquire(timeout=60)
+    with pytest.raises(BackendUnavailable):
+        made.passing(bytes)
+    end.set()
+    for maker in makers:
+        maker.join(60)
+    assert made.passing(lambda: b"mine") == b"mine"
