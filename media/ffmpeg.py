@@ -172,7 +172,7 @@ def _failure(code: int, words: str, count: int) -> CliploopError:
     last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "no message")
     said_so = any(os.strerror(number) in words for number in _NO_ROOM)
     if said_so or code == -signal.SIGXFSZ or code in {256 - number for number in _NO_ROOM}:
-        return JobWaiting("disk", "no room for the encoded video: free some space and run the job again")
+        return JobWaiting("disk", "no room for the encoded video: free some space")
     if not count:
         return EncodingFailed("there are no frames to encode")
     return EncodingFailed(f"ffmpeg could not encode the video (exit status {code}): {last[:300]}")

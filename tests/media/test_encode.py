@@ -209,6 +209,7 @@ def test_no_frames_and_wrong_frames_are_named() -> None:
 def limited(tmp_path: Path, limit: str) -> str:
     script = f"""
 import resource, sys
+from pathlib import Path
 sys.path.insert(0, {str(Path.cwd())!r})
 from media.encode import mezzanine
 from orchestrator.errors import JobWaiting
