@@ -8,6 +8,7 @@ must not come from another origin. From the first key on every request needs one
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -204,7 +205,8 @@ def _from_elsewhere(scope: Scope) -> Refusal | None:
 def _name(host: str) -> str:
     """Of a Host header, without the port and the brackets of an IPv6 address."""
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        name, _, port = host[1:].partition("]")
+        return name if re.fullmatch(r"(?::\d*)?", port) and "]" in host else host
     return host.rpartition(":")[0] if ":" in host else host
 
 

@@ -390,6 +390,9 @@ def test_without_keys_it_answers_to_loopback_names(open_client: httpx.Client, ho
         "127.0.0.1.evil.example",
         "10.0.0.1",
         "[::2]",
+        "[::1]evil.example",
+        "[::1]:80evil",
+        "[::1",
         "x@",
     ],
 )
