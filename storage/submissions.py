@@ -5,6 +5,7 @@ It knows who asked and in which order, not what a job does. Everything that must
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -59,6 +60,9 @@ class OtherRequest(CliploopError):
 
 class TooManyJobs(CliploopError):
     """The API key has as many jobs as it may have at a time."""
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,14 @@ def submit(
                 append_entry(
                     connection, job_id, entry.key, entry.kind, entry.inputs, entry.value, entry.recorded_at
                 )
-            return job_id, True
     except IntegrityError:
         with database.write() as connection:  # another process was quicker with the same key
             known = _known(connection, request)
         if known is None:
             raise
         return known, False
+    _log.info("job %s: accepted", job_id)
+    return job_id, True
 
 
 def _limit(connection: Connection, owner: str, otherwise: int | None) -> int | None:

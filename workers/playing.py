@@ -23,8 +23,8 @@ from orchestrator.ports import Ports
 from orchestrator.records import ArtifactKey, WaitReason
 from storage import references
 from storage.artifacts import ArtifactMissing, StoreUnusable
-from storage.jobs import FINAL_STATES, load_job
-from storage.journal import EntryConflict, Event, SqlJournal
+from storage.jobs import FINAL_STATES, JobState, load_job
+from storage.journal import EntryConflict, Event, SqlJournal, StateChanged, read_entries
 from storage.leases import Lease, LeaseLost, any_held, require
 from workers.desk import Desk
 
@@ -141,10 +141,27 @@ def _journal(site: Site, job_id: str, lease: Lease, runnable: Callable[[str], bo
             key = getattr(event, "key", "")
             _log.log(logging.INFO if key.endswith("/clip") else logging.DEBUG, "job %s: %s begins", job_id, key)
             return
+        if isinstance(event, StateChanged):
+            _log_change(site, job_id, event.state)
         with contextlib.suppress(BackendUnavailable):  # watchers look at the database now and then
             site.messages.tell(job_id, {"sequence": sequence})
 
     return SqlJournal(site.database, job_id, watcher=tell, runnable=runnable, fence=fence)
+
+
+def _log_change(site: Site, job_id: str, state: JobState) -> None:
+    """A line for operators; what the job is about is never in it."""
+    if state.state == "running":
+        _log.info("job %s: begun", job_id)
+    elif state.state == "waiting":
+        _log.info("job %s: waits (%s): %s", job_id, state.reason, state.message)
+    elif state.state in FINAL_STATES:
+        entries = read_entries(site.database, job_id)
+        began = next((each.recorded_at for each in entries if each.value.get("state") == "running"), None)
+        seconds = "" if began is None else f", {entries[-1].recorded_at - began:.1f} s after it began"
+        how = f" ({state.outcome})" if state.outcome else ""
+        why = f": {state.message}" if state.message else ""
+        _log.info("job %s: %s%s%s%s", job_id, state.state, how, seconds, why)
 
 
 def _cancelled_asked(site: Site, job_id: str) -> Callable[[], bool]:

@@ -182,6 +182,7 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
             name = process_name("api")
             reaper = reaping(site.database, site.messages, name, site.has_room)
             sweeper = sweeping(site.sweep(), name, site.least_free_bytes)
+            _log.info("%s is ready", name)
             with reaper, sweeper, delivering(Deliverer(site.database, rules)):
                 Server(app).run(sockets=[listening])
     return 0

@@ -26,6 +26,7 @@ from workers.worker import Worker
 PARENT = "CLIPLOOP_PARENT"  # the process that this one ends with
 PARENT_ASKED_EVERY_SECONDS = 0.25
 ORPHAN_ENDS_SECONDS = 5.0  # after its parent, if it cannot end in order
+_log = logging.getLogger(__name__)
 OURS = ("cliploop", "workers", "storage", "service")
 
 
@@ -103,6 +104,7 @@ def _work(
         opened_site(config, os.environ, patient=True) as site,
         beating(site.messages, name, generators=generators),
     ):
+        _log.info("%s is ready: it takes messages of %s", name, ", ".join(queues))
         Worker(site, queues, name, limits, several=role == "render").work()
     with contextlib.suppress(OSError):
         sys.stderr.flush()
