@@ -60,7 +60,7 @@ A new job with another one's steps before a step, and that step done anew.
 
 \b
 [bold]Examples[/bold]
-  cliploop fork job-0f3a --from-step 2 --prompt "The red circle moves down first."
+  cliploop fork job-0f3a --from-step 2 --instruction "The red circle moves down first."
   cliploop fork job-0f3a --from-step 1 --seed 8 --watch
 """
 LIST_HELP = """
@@ -241,9 +241,16 @@ def fork(
     from_step: Annotated[
         int, option("--from-step", metavar="T", help="The first step that is done anew.", panel=TASK)
     ],
-    prompt: Annotated[
+    instruction: Annotated[
         str | None,
-        option("--prompt", metavar="TEXT|FILE", help="What that step does, instead of its plan.", panel=TASK),
+        typer.Option(
+            "--instruction",
+            "--prompt",
+            metavar="TEXT|FILE",
+            show_default=False,
+            help="What that step does, instead of its plan.",
+            rich_help_panel=TASK,
+        ),
     ] = None,
     max_steps: MaxSteps = None,
     max_attempts: MaxAttempts = None,
@@ -259,7 +266,7 @@ def fork(
         from cliploop.commands.talking import Contact
 
         changes = Changes(max_steps, max_attempts, seed, budget, priority, watch)
-        return fork_command(job, from_step, prompt, changes, Contact(terminal, url))
+        return fork_command(job, from_step, instruction, changes, Contact(terminal, url))
 
 
 @jobs_app.command(rich_help_panel=TALK, help="Stop a job and remove it with its files; it says what is gone.")

@@ -132,7 +132,7 @@ def _refuse_completed(parent: Submitted, policy: Policy) -> None:
 
 
 def _too_few_steps(job_id: str, max_steps: int, step: int) -> Refused:
-    what = f"must be at least {step}: the job may do {max_steps} steps"
+    what = f"must be at least {step} for step {step}: the job may do {max_steps} steps"
     faults = [Fault(where="max_steps", message=what)]
     return Refused(422, "step", f"job {job_id}: max_steps {what}", errors=faults)
 

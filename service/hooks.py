@@ -10,7 +10,7 @@ from cliploop.site import Site
 from orchestrator.errors import TaskRejected
 from service.tally import Tally
 from storage import addresses, webhooks
-from storage.addresses import AddressRefused
+from storage.addresses import AddressRefused, NotPublic
 from storage.delivering import webhook_rules
 from storage.webhooks import Webhook, is_secret, new_secret
 
@@ -94,7 +94,9 @@ def checked(site: Site, hook: Hook | None) -> Webhook | None:
     try:
         addresses.read(hook.url, rules)
     except AddressRefused as refused:
-        raise TaskRejected(f"webhook: {refused}", reason="webhook") from refused
+        why = "" if rules.private else "; whoever runs this server decides of that ([service] private_webhooks)"
+        remedy = why if isinstance(refused, NotPublic) else ""
+        raise TaskRejected(f"webhook: {refused}{remedy}", reason="webhook") from refused
     return Webhook(hook.url, hook.secret or new_secret())
 
 

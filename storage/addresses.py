@@ -46,6 +46,10 @@ class AddressRefused(TaskRejected):
         super().__init__(message, reason="address")
 
 
+class NotPublic(AddressRefused):
+    """An address of this machine or of a private network, or one that stands for no single machine."""
+
+
 class NameUnknown(TaskRejected):
     """A name that has no address, or whose address cannot be found out now."""
 
@@ -194,5 +198,5 @@ def _looked_up(host: str, port: int, resolve: Resolve, seconds: float) -> Sequen
     return found[0] if found else ()
 
 
-def _not_public(host: str) -> AddressRefused:
-    return AddressRefused(f"{host} is not a public address: it is not contacted from here")
+def _not_public(host: str) -> NotPublic:
+    return NotPublic(f"{host} is not a public address: it is not contacted from here")

@@ -47,35 +47,35 @@ def read_picture(path_text: str) -> bytes:
     return _read(path_text, "--image", MAX_PICTURE_BYTES, remedies)
 
 
-def read_prompt(given: str) -> str:
+def read_prompt(given: str, option: str = "--prompt") -> str:
     """The task in words: the text itself, or the content of the text file that it names.
 
     A word that can only be a path, and is missing, is refused rather than taken for a task.
     """
     if not given.strip():
-        raise TaskRejected("--prompt is empty; say what should happen in the picture", reason="empty_prompt")
+        raise TaskRejected(f"{option} is empty; say what should happen in the picture", reason="empty_prompt")
     shown = one_line(given)
     if any("\ud800" <= character <= "\udfff" for character in given):  # what Python makes of such bytes
-        raise TaskRejected(f"--prompt {shown[:200]}: not UTF-8 text; give it as UTF-8", reason="not_text")
+        raise TaskRejected(f"{option} {shown[:200]}: not UTF-8 text; give it as UTF-8", reason="not_text")
     if "\0" in given:
-        raise TaskRejected(f"--prompt {shown[:200]}: holds a NUL character; remove it", reason="not_text")
+        raise TaskRejected(f"{option} {shown[:200]}: holds a NUL character; remove it", reason="not_text")
     if not _exists(given):
         if _looks_like_a_path(given):
             raise TaskRejected(
-                f"--prompt {shown}: no such file; correct the path, or give the task as a sentence",
+                f"{option} {shown}: no such file; correct the path, or give the task as a sentence",
                 reason="missing_file",
             )
         return given.strip()
-    data = _read(given, "--prompt", MAX_PROMPT_BYTES, PROMPT_REMEDIES, too_large="prompt_too_long")
+    data = _read(given, option, MAX_PROMPT_BYTES, PROMPT_REMEDIES, too_large="prompt_too_long")
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError:
-        raise TaskRejected(f"--prompt {shown}: not UTF-8 text; save it as UTF-8", reason="not_text") from None
+        raise TaskRejected(f"{option} {shown}: not UTF-8 text; save it as UTF-8", reason="not_text") from None
     if "\0" in text:
-        raise TaskRejected(f"--prompt {shown}: holds a NUL character; name a text file", reason="not_text")
+        raise TaskRejected(f"{option} {shown}: holds a NUL character; name a text file", reason="not_text")
     if not text.strip():
         raise TaskRejected(
-            f"--prompt {shown}: the file is empty; write what should happen in the picture", reason="empty_prompt"
+            f"{option} {shown}: the file is empty; write what should happen in the picture", reason="empty_prompt"
         )
     return text.strip()
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from cliploop.budgets import parse_budget
 from cliploop.client import Job
+from cliploop.client.routes import STOPPED
 from cliploop.commands.inputs import read_prompt
 from cliploop.commands.submit import priority_of
 from cliploop.commands.talking import Contact, table, talking
 from cliploop.commands.watching import submitted
-from cliploop.terminal import EXIT_COMPLETED, counted, one_line
+from cliploop.terminal import EXIT_COMPLETED, EXIT_FAILED, counted, one_line
 from orchestrator.errors import TaskRejected
 from orchestrator.records import Budget
 
@@ -93,8 +94,8 @@ def _row(job: Job, now: float) -> tuple[str, ...]:
 
 
 def age(seconds: float) -> str:
-    """`12 s`, `3 min`, `5 h`, `2 d`."""
-    for unit, length, below in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):
+    """`12 s`, `3 min`, `5 h`, `2 d`: each unit from its first whole one on."""
+    for unit, length, below in (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 86400)):
         if seconds < below:
             return f"{max(0, int(seconds // length))} {unit}"
     return f"{int(seconds // 86400)} d"
@@ -104,6 +105,9 @@ def _cancel(job_id: str, contact: Contact) -> int:
     terminal = contact.terminal
     with contact.client() as client:
         job = client.cancel(job_id)
+    if job.state not in STOPPED:
+        said = f"the server was asked to stop job {one_line(job.id)}, and says that it is {one_line(job.state)}"
+        return terminal.error(said, reason="not_stopped", code=EXIT_FAILED, id=job.id)
     said = "cancelled" if job.state == "cancelled" else "asked to stop; it stops after what it is doing now"
     terminal.say(f"Job {one_line(job.id)}: {said}")
     terminal.result({"ok": True, "exit_code": EXIT_COMPLETED, "id": job.id, "state": job.state})
@@ -138,7 +142,7 @@ def _retry(job_id: str, changes: Changes, contact: Contact) -> int:
 
 def _fork(job_id: str, from_step: int, prompt: str | None, changes: Changes, contact: Contact) -> int:
     budget, priority = changes.limits(), priority_of(changes.priority)
-    instruction = None if prompt is None else read_prompt(prompt)
+    instruction = None if prompt is None else read_prompt(prompt, "--instruction")
     with contact.client() as client:
         job = client.fork(
             job_id,

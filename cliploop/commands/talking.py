@@ -24,7 +24,7 @@ URL_VARIABLE = "CLIPLOOP_URL"
 KEY_VARIABLE = "CLIPLOOP_API_KEY"
 PATIENCE_SECONDS = 2.0  # somebody waits for the answer
 RECONNECT_SECONDS = 900.0  # of a watch: a server may be away that long
-FIELDS = {"picture": "--image", "step": "--from-step", "instruction": "--prompt", "webhook_url": "--webhook"}
+FIELDS = {"picture": "--image", "step": "--from-step", "instruction": "--instruction", "webhook_url": "--webhook"}
 
 
 @dataclass(frozen=True)

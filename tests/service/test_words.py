@@ -13,7 +13,6 @@ from PIL import Image
 
 from cliploop.site import Site
 from orchestrator.errors import CliploopError
-from service.examples import PICTURE, PROMPT
 from service.problems import of_error
 from storage.postgres import PostgresDatabase
 from tests.service.asking import as_data_url, maze, posted, submission, work
@@ -100,14 +99,10 @@ def test_a_completed_job_has_nothing_to_retry(client: httpx.Client, done: str) -
     assert "there is nothing to retry" in told(client.post(f"/v1/jobs/{done}/retry"), 409)
 
 
-def test_a_job_that_has_used_its_steps_is_told_how_many_more(site: Site, client: httpx.Client) -> None:
-    job_id = posted(client, seed=46, max_steps=1, picture=PICTURE, prompt=PROMPT, generator="simulated")
-    work(site)
-    assert client.get(f"/v1/jobs/{job_id}").json()["outcome"] == "exhausted"
-    response = client.post(f"/v1/jobs/{job_id}/retry")
-    assert "max_steps must be at least 2" in told(response)
+def test_a_step_beyond_the_last_one_names_the_limit(client: httpx.Client, done: str) -> None:
+    response = client.post(f"/v1/jobs/{done}/fork", json={"step": 9})
+    assert "max_steps must be at least 9 for step 9: the job may do 6 steps" in told(response)
     assert response.json()["errors"][0]["where"] == "max_steps"
-    assert client.post(f"/v1/jobs/{job_id}/retry", json={"max_steps": 2}).status_code == 202
 
 
 def test_no_caller_is_told_where_the_database_is(caplog: pytest.LogCaptureFixture) -> None:
@@ -119,3 +114,11 @@ def test_no_caller_is_told_where_the_database_is(caplog: pytest.LogCaptureFixtur
     assert (answer.status_code, problem["code"]) == (503, "unavailable")
     assert problem["detail"] == "the database cannot be reached now: try again later"
     assert "secret-name" in caplog.text
+
+
+def test_a_private_webhook_is_refused_with_the_name_of_the_operators_setting(client: httpx.Client) -> None:
+    hook = {"url": "http://127.0.0.1:9/hook"}
+    said = told(client.post("/v1/jobs", json=submission(webhook=hook)))
+    assert "not a public address" in said
+    assert "private_webhooks" in said
+    assert "private_webhooks" not in told(client.post("/v1/jobs", json=submission(webhook={"url": "ftp://a.b"})))

@@ -145,17 +145,21 @@ def test_a_job_is_cancelled_and_deleted(say: Say, finished: str, queued: str) ->
     assert queued in one_line(told)
 
 
-def test_a_job_is_retried_and_forked(say: Say, client: Client, finished: str) -> None:
-    again = say("retry", finished, "--max-steps", "9", "--priority", "low", "--json").json["job"]
-    assert (again["parent_id"], again["priority"], again["progress"]["max_steps"]) == (finished, "low", 9)
-    words = ("fork", finished, "--from-step", "1", "--prompt", "The blue circle moves right.")
+def test_a_job_is_retried_and_forked(say: Say, client: Client, finished: str, queued: str) -> None:
+    done = say("retry", finished)
+    assert done.code != 0
+    assert "there is nothing to retry" in one_line(done)
+    client.cancel(queued)
+    again = say("retry", queued, "--max-steps", "9", "--priority", "low", "--json").json["job"]
+    assert (again["parent_id"], again["priority"], again["progress"]["max_steps"]) == (queued, "low", 9)
+    words = ("fork", finished, "--from-step", "1", "--instruction", "The blue circle moves right.")
     told = say(*words)
     other = next(client.list())
     assert f"Job {other.id} submitted" in told.out
     assert other.parent_id == finished
     assert "step 99" in one_line(say("fork", finished, "--from-step", "99"))
     assert "--budget" in one_line(say("retry", finished, "--budget", "money=3"))
-    assert "--prompt is empty" in one_line(say(*words[:-1], ""))
+    assert "--instruction is empty" in one_line(say(*words[:-1], ""))
     for job_id in (again["id"], other.id):
         client.delete(job_id)
 
@@ -191,10 +195,10 @@ def test_the_key_comes_from_the_environment_and_is_never_shown(
 
 
 def test_an_age_is_told_in_the_unit_that_suits_it() -> None:
-    assert [age(seconds) for seconds in (-3, 0, 99, 100, 7200, 3e5)] == [
+    assert [age(seconds) for seconds in (-3, 0, 59, 60, 7200, 3e5)] == [
         "0 s",
         "0 s",
-        "99 s",
+        "59 s",
         "1 min",
         "2 h",
         "3 d",
