@@ -53,7 +53,7 @@ def keys_create(
 
 @keys_app.command("revoke", help="Have a key work no more; its jobs go on.")
 def keys_revoke(
-    key: Annotated[str, typer.Argument(metavar="ID", help="As cliploop keys list names it.")],
+    key: Annotated[str, typer.Argument(metavar="ID|NAME", help="As cliploop keys list names it.")],
     data: Data = None,
     json: Json = False,
 ) -> int:

@@ -21,7 +21,7 @@ NOBODY = ""  # the owner of jobs where no key was asked for
 
 
 class KeyNotFound(CliploopError):
-    """There is no API key of that id."""
+    """There is no API key of that id or name, or there are several."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def create(
 ) -> tuple[ApiKey, str]:
     """A new key and its secret, which nobody can read again. `adopt`: the jobs that are nobody's are its own.
 
-    Raises TaskRejected for a name or a limit that cannot be.
+    Raises TaskRejected for a name or a limit that cannot be, and for a name that a key has which works.
     """
     _refuse_name(name)
     for what, limit in (("requests per minute", requests_per_minute), ("concurrent jobs", concurrent_jobs)):
@@ -54,6 +54,7 @@ def create(
             raise TaskRejected(f"{what} must be between 1 and {LARGEST} (got {limit})", reason="limit")
     secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
     with database.write() as connection:
+        _refuse_second(connection, name)
         key = ApiKey(
             id=f"key-{secrets.token_hex(8)}",
             name=name,
@@ -74,22 +75,48 @@ def _refuse_name(name: str) -> None:
         )
 
 
+def _refuse_second(connection: Connection, name: str) -> None:
+    same = select(ApiKeyRow.id).where(ApiKeyRow.name == name, ApiKeyRow.revoked_at.is_(None))
+    key_id = connection.execute(same).scalar()
+    if key_id is not None:
+        raise TaskRejected(
+            f"the key {key_id} has the name {name!r} and works: choose another name, or revoke that one first",
+            reason="name",
+        )
+
+
 def _adopt(connection: Connection, key_id: str) -> None:
     for table in (SubmissionRow, IdempotencyRow, UploadRow):
         connection.execute(update(table).where(table.owner == NOBODY).values(owner=key_id))
 
 
-def revoke(database: SqlDatabase, key_id: str) -> ApiKey:
-    """The key works no more, within seconds in every API process; its jobs go on. Raises KeyNotFound."""
+def revoke(database: SqlDatabase, named: str) -> ApiKey:
+    """The key works no more, within seconds in every API process; its jobs go on.
+
+    `named`: its id, or its name where one key alone has it: of several the one that works. Raises KeyNotFound.
+    """
     with database.write() as connection:
-        row = connection.execute(select(ApiKeyRow.__table__).where(ApiKeyRow.id == key_id)).first()
-        if row is None:
-            raise KeyNotFound(f"there is no API key {key_id[:80]!r}: `cliploop keys list` names those there are")
+        row = _named(connection, named)
         if row.revoked_at is None:
             now = database.now(connection)
-            connection.execute(update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(revoked_at=now))
+            connection.execute(update(ApiKeyRow).where(ApiKeyRow.id == row.id).values(revoked_at=now))
             return replace(_key(row), revoked_at=now)
         return _key(row)
+
+
+def _named(connection: Connection, named: str) -> Row[Any]:
+    rows = connection.execute(
+        select(ApiKeyRow.__table__).where((ApiKeyRow.id == named) | (ApiKeyRow.name == named))
+    ).all()
+    by_id = [row for row in rows if row.id == named]
+    working = [row for row in rows if row.revoked_at is None]
+    found = by_id or working or rows
+    if not found:
+        raise KeyNotFound(f"there is no API key {named[:80]!r}: `cliploop keys list` names those there are")
+    if len(found) > 1:
+        ids = ", ".join(row.id for row in found)
+        raise KeyNotFound(f"several API keys have the name {named[:80]!r}: give the id of one ({ids})")
+    return found[0]
 
 
 def listed(database: SqlDatabase) -> list[ApiKey]:

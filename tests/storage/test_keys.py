@@ -34,7 +34,7 @@ def test_a_key_is_found_by_its_secret_until_it_is_revoked(opened: OpenDatabase) 
     database = opened()
     assert not any_valid(database)
     key, secret = create(database, "lab", requests_per_minute=60, concurrent_jobs=2)
-    other, another_secret = create(database, "lab")
+    other, another_secret = create(database, "laboratory")
     assert secret.startswith("clp_")
     assert len(secret) >= 40
     assert secret != another_secret
@@ -128,3 +128,16 @@ def test_a_repeated_request_is_no_job_more_and_the_default_limit_is_for_keys_alo
     assert submit(database, "job-2", TASK, POLICY, asked, concurrent_jobs=1) == ("job-1", False)
     assert not _taken(database, "job-3", key.id, limit=1)
     assert all(_taken(database, f"job-of-nobody-{number}", "", limit=1) for number in range(3))
+
+
+def test_a_key_is_revoked_by_its_name_where_it_alone_has_it(opened: OpenDatabase) -> None:
+    database = opened()
+    first, _ = create(database, "lab")
+    with pytest.raises(TaskRejected, match=f"{first.id}.*works"):
+        create(database, "lab")
+    assert revoke(database, "lab").id == first.id
+    second, _ = create(database, "lab")
+    assert revoke(database, "lab").id == second.id  # the one that works
+    with pytest.raises(KeyNotFound, match=f"{first.id}, {second.id}"):
+        revoke(database, "lab")
+    assert revoke(database, first.id).revoked_at is not None
