@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cliploop.commands.boundary import guarded
 from cliploop.compose import Composition
+from cliploop.serving import Serving
 from cliploop.site import Addresses, terms_of
 from cliploop.terminal import EXIT_COMPLETED, Terminal, counted, one_line
 from storage.sweeper import Kind, Removed, Sweep, Tally
@@ -56,7 +57,7 @@ def gc_command(wish: Wish, terminal: Terminal) -> int:
                 dry=wish.dry, strays=wish.strays, step=_telling(terminal),
             )  # fmt: skip
             tally = sweep.whole()
-        _show(tally, wish, terminal)
+        _show(tally, wish, composition.settings.service, terminal)
         return _told(tally, wish, terminal)
 
     return guarded(terminal, body)
@@ -77,7 +78,11 @@ def _telling(terminal: Terminal) -> Callable[[int], None]:
     return step
 
 
-def _show(tally: Tally, wish: Wish, terminal: Terminal) -> None:
+def _show(tally: Tally, wish: Wish, kept: Serving, terminal: Terminal) -> None:
+    if not any(found.count for found in tally.removed.values()) and not tally.foreign.count:
+        terminal.say("nothing to remove" if not wish.dry else "nothing would go")
+        terminal.say(_kept(kept))
+        return
     terminal.say(f"{'would go' if wish.dry else 'removed':>10} {'bytes':>12}")
     for kind, name in NAMES.items():
         found = tally.removed.get(kind, Removed())
@@ -90,6 +95,16 @@ def _show(tally: Tally, wish: Wish, terminal: Terminal) -> None:
             f"left alone: {left} that no row of this database knows, more than those that are known. "
             "If no other database uses this store: cliploop gc --strays"
         )
+
+
+def _kept(service: Serving) -> str:
+    """What stays for how long, and how it goes at once."""
+    ended = "until they are deleted" if service.retention_days is None else f"{service.retention_days:g} days"
+    return (
+        f"kept: jobs that have ended {ended}; files that nobody holds any more {service.sweep_after_seconds:g} s;"
+        f" uploads {service.upload_keep_hours:g} h. To have such files go at once:"
+        " CLIPLOOP_SERVICE__SWEEP_AFTER_SECONDS=0 cliploop gc"
+    )
 
 
 def _told(tally: Tally, wish: Wish, terminal: Terminal) -> int:

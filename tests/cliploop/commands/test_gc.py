@@ -119,3 +119,20 @@ def test_its_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
     assert said.code == 0
     for word in ("--dry-run", "sweep_after_seconds", "safe while the service runs", "cliploop gc --data"):
         assert word in said.out
+
+
+def test_with_nothing_to_remove_it_says_what_is_kept_and_how_it_goes_at_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(Addresses.of({}))
+    command(capsys, "gc")
+    said = " ".join(command(capsys, "gc").out.split())
+    assert said.startswith("nothing to remove")
+    assert "files that nobody holds any more 3600 s" in said
+    variable = "CLIPLOOP_SERVICE__SWEEP_AFTER_SECONDS"
+    assert f"{variable}=0 cliploop gc" in said
+    with Addresses.of({}).opened_database() as database, database.write() as connection:
+        connection.execute(update(ArtifactRow).values(unreferenced_since=database.now(connection) - 1))
+    monkeypatch.setenv(variable, "0")
+    assert "removed" in command(capsys, "gc").out
+    assert keys(Addresses.of({})) == []
