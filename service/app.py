@@ -19,6 +19,7 @@ from service import (
     offers,
     openai_errors,
     openai_videos,
+    pointer,
     problems,
     reviewing,
     submitting,
@@ -40,7 +41,8 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
 
     `keys_required`: whether every request needs an API key, also while none was ever made.
     """
-    hub = Hub(site)
+    crew = Crew(site)
+    hub = Hub(site, crew)
     max_body_bytes = int(site.composition.settings.service.max_upload_mib * 2**20)
 
     @contextlib.asynccontextmanager
@@ -59,8 +61,8 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
     app.state.metrics = registry(site)
     app.state.made = Made(site)
     app.state.desk = Desk()
-    app.state.crew = Crew(site)
-    app.state.tallies = Tallies(hub.progress_of, app.state.crew)
+    app.state.crew = crew
+    app.state.tallies = Tallies(hub.progress_of, crew)
     app.state.shown = Shown(site, app.state.tallies)
     app.state.max_body_bytes = max_body_bytes
     problems.install(app)
@@ -69,7 +71,7 @@ def create_app(site: Site, *, keys_required: bool = False) -> FastAPI:
     app.add_middleware(Access, site=site, known=known)  # the last one added is asked first
     openai_errors.install(app)  # outermost, so that it says every refusal in its form
     native = (submitting, artifacts, jobs, forking, reviewing, events, files, offers)
-    for routes in (*native, openai_videos, health):
+    for routes in (*native, openai_videos, health, pointer):
         app.include_router(routes.router)
     app.openapi = lambda: document(app)
     return app

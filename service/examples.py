@@ -166,6 +166,11 @@ ANSWERS: dict[str, Any] = {
     },
     "delete_video": {"id": JOB_ID, "object": "video.deleted", "deleted": True},
     "remix_video": {**_NEW_VIDEO, "remixed_from_video_id": "job-8a1f6c0d2b7e4f5a9c3d"},
+    "read_pointer": {
+        "name": "cliploop",
+        "version": "0.2.0",
+        "links": {"openapi": "/openapi.json", "docs": "/docs", "jobs": "/v1/jobs", "ready": "/readyz"},
+    },
     "healthz": {"status": "ok"},
     "readyz": {"ready": True, "missing": {}},
 }  # fmt: skip

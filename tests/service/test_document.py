@@ -206,3 +206,10 @@ def test_text_that_is_no_text_is_refused(client: httpx.Client) -> None:
         422,
     )
     assert client.post("/v1/jobs", json=submission(), headers={"Idempotency-Key": "a b"}).status_code == 422
+
+
+def test_the_root_points_to_where_to_read_on(client: httpx.Client) -> None:
+    said = client.get("/").json()
+    assert (said["name"], said["version"]) == ("cliploop", version())
+    for address in said["links"].values():
+        assert client.get(address).status_code in (200, 503), address
