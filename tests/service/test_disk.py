@@ -33,7 +33,7 @@ def test_a_submission_that_finds_no_room_is_answered_with_507_and_stores_nothing
         assert refused.status_code == 507
         assert refused.headers["content-type"] == "application/problem+json"
         assert refused.json()["code"] == "disk"
-        assert "free some space" in refused.json()["detail"]
+        assert "there is no room left" in refused.json()["detail"]
         assert int(refused.headers["retry-after"]) > 0
         assert client.get("/v1/jobs").json()["data"] == []
         assert list(small_file_system.iterdir()) == [filler]
