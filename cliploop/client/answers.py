@@ -99,7 +99,8 @@ class Event(Said):
     """Something that happened to a job.
 
     `kind`: record, failure or state, which have a `number` and are never told twice; progress, of a clip that is
-    being rendered, with `fraction` in its value; deleted, after which nothing follows. `value`: its JSON.
+    being rendered, with `fraction` in its value; waits, `for` a worker
+    that does not live; deleted, after which nothing follows. `value`: its JSON.
     """
 
     kind: str

@@ -55,7 +55,7 @@ def answered(patience: Patience, request: Request) -> Flow[Answer]:
     while True:
         try:
             head = yield from opened(request)
-            answer = Answer(head.status, head.headers, (yield from body()))
+            answer = Answer(head.status, head.headers, (yield from body(request.most_bytes)))
         except Lost as lost:
             error: ClientError = unreachable(lost)
             repeated = repeated or lost.sent
@@ -108,7 +108,7 @@ def document(answer: Answer) -> Any:
     """The JSON of an answer. Raises NotUnderstood."""
     try:
         return json.loads(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         said = "the answer is not JSON: is the address that of a Cliploop server?"
         raise NotUnderstood(said, status=answer.status, code="not_json") from None
 
@@ -122,6 +122,8 @@ def record(kind: type[M], value: Any, status: int) -> M:
     """The same of a part of it."""
     try:
         return kind.model_validate(value)
+    except RecursionError:
+        raise NotUnderstood("the answer is nested too deeply", status=status, code="not_json") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "it"
@@ -130,7 +132,7 @@ def record(kind: type[M], value: Any, status: int) -> M:
 
 
 def _problem(answer: Answer) -> Mapping[str, Any] | None:
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(answer.body)
         if isinstance(value, dict) and ("detail" in value or "title" in value):
             return cast("Mapping[str, Any]", value)

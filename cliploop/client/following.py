@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from cliploop.client.answers import Event, Job
 from cliploop.client.asking import Tries, answered, read_as, record, refusal, unreachable
@@ -29,6 +29,7 @@ from cliploop.client.wire import (
 
 SILENCE_SECONDS = 50.0  # three heartbeats and a little
 LONGEST_RETRY_SECONDS = 60.0
+EVENT_BYTES = 16 << 20  # of one event, and of one line
 OnLost: TypeAlias = Callable[[ClientError, float], None]
 
 
@@ -46,18 +47,29 @@ class EventStream:
 
     def __init__(self) -> None:
         self.retry_seconds: float | None = None
-        self._rest = b""
+        self._rest = bytearray()
         self._kind, self._id = "", ""
         self._data: list[str] = []
+        self._num_bytes = 0  # of the event under way
 
     def feed(self, data: bytes) -> Iterator[Told]:
-        """The events that are whole now. A last one without its empty line never comes."""
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
+        """The events that are whole now. A last one without its empty line never comes. Raises NotUnderstood."""
+        lines = data.split(b"\n")
+        if len(lines) > 1:
+            lines[0] = bytes(self._rest) + lines[0]
+            self._rest = bytearray()
+        self._rest += lines.pop()
+        self._refuse_long(len(self._rest))
         for line in lines:
+            self._num_bytes = self._num_bytes + len(line) if line.strip() else 0
+            self._refuse_long(0)
             told = self._line(line.removesuffix(b"\r").decode("utf-8", "replace"))
             if told is not None:
                 yield told
+
+    def _refuse_long(self, more_bytes: int) -> None:
+        if self._num_bytes + more_bytes > EVENT_BYTES:
+            raise NotUnderstood(f"an event of the stream has more than {EVENT_BYTES >> 20} MiB", code="too_long")
 
     def _line(self, line: str) -> Told | None:
         if not line:
@@ -187,9 +199,15 @@ def wait(patience: Patience, job_id: str, *, timeout_seconds: float | None = Non
 def _event(told: Told) -> Event:
     try:
         said: Any = json.loads(told.data)
-    except ValueError:
-        raise NotUnderstood(f"an event {told.kind!r} of the stream is not JSON") from None
-    if told.kind == "progress":
+    except (ValueError, RecursionError):
+        raise NotUnderstood(f"an event {told.kind[:60]!r} of the stream is not JSON") from None
+    if not isinstance(said, dict):
+        raise NotUnderstood(f"an event {told.kind[:60]!r} of the stream is no object")
+    return _as_event(told, cast("dict[str, Any]", said))
+
+
+def _as_event(told: Told, said: dict[str, Any]) -> Event:
+    if told.kind in ("progress", "waits"):
         return record(Event, {"kind": told.kind, "key": said.get("key", ""), "value": said}, 200)
     if told.kind == "deleted" or "sequence" not in said:
         return Event(kind=told.kind)

@@ -13,12 +13,13 @@ from typing import Any, Literal
 from cliploop.client.answers import Artifact, Backend, Job, JobPage, Preset, Readiness, Sample, World
 from cliploop.client.asking import answered, document, read_as, record
 from cliploop.client.errors import NotThere, NotUnderstood, WrongMoment
-from cliploop.client.paths import job_path
+from cliploop.client.paths import job_path, segment
 from cliploop.client.wire import Emit, Flow, Patience, Request
 from orchestrator.records import Budget, FailureKind, Progress, Trajectory
 
 Priority = Literal["high", "normal", "low"]
 DELETE_SILENCE_SECONDS = 60.0  # the server waits until the job's work has stopped
+TRAJECTORY_BYTES = 64 << 20
 STOPPED = ("cancelling", "cancelled")
 
 
@@ -189,7 +190,8 @@ def review(
 
 def trajectory(patience: Patience, job_id: str) -> Flow[Trajectory]:
     """Every plan, attempt and verdict so far. Raises NotUnderstood for a job of another version."""
-    return read_as(Trajectory, (yield from answered(patience, Request("GET", f"{job_path(job_id)}/trajectory"))))
+    request = Request("GET", f"{job_path(job_id)}/trajectory", most_bytes=TRAJECTORY_BYTES)
+    return read_as(Trajectory, (yield from answered(patience, request)))
 
 
 def presets(patience: Patience) -> Flow[list[Preset]]:
@@ -222,7 +224,7 @@ def sample(
 ) -> Flow[Sample]:
     """A task of a world, ready to be submitted. Raises NotThere."""
     asked = {"difficulty": difficulty, "seed": seed, "side_px": side_px}
-    request = Request("POST", f"/v1/worlds/{_segment(world)}/sample", json=asked)
+    request = Request("POST", f"/v1/worlds/{segment(world, 'world')}/sample", json=asked)
     said = document((yield from answered(patience, request)))
     try:
         png = base64.b64decode(said["picture"].partition(";base64,")[2], validate=True)
@@ -286,7 +288,3 @@ def _as_text(budget: Budget | str | None) -> str | None:
         return budget
     said = budget.model_dump(exclude_none=True)
     return ",".join(f"{name}={value!r}" for name, value in said.items()) or None
-
-
-def _segment(name: str) -> str:
-    return job_path(name).rpartition("/")[2]

@@ -10,8 +10,11 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from cliploop.client.errors import NotUnderstood
+
 T = TypeVar("T")
 GOOD = frozenset({200, 201, 202, 204})
+ANSWER_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,7 @@ class Request:
 
     `repeatable`: sent twice it does what it does once, so that it may be sent again when its answer was lost.
     `form` goes with `file`: field, name, content. `silence_seconds`: how long nothing may be heard; None: as the
-    client's timeout.
+    client's timeout. `most_bytes`: of the answer; more are not read.
     """
 
     method: str
@@ -33,6 +36,7 @@ class Request:
     repeatable: bool = True
     good: frozenset[int] = GOOD
     silence_seconds: float | None = None
+    most_bytes: int = ANSWER_BYTES
 
 
 @dataclass(frozen=True)
@@ -118,12 +122,17 @@ def chunk() -> Flow[bytes | None]:
     return data
 
 
-def body() -> Flow[bytes]:
-    """All that is left of it. Raises Lost."""
-    parts: list[bytes] = []
+def body(most_bytes: int = ANSWER_BYTES) -> Flow[bytes]:
+    """All that is left of it. Raises Lost, NotUnderstood where it does not end in time."""
+    came = bytearray()
     while (part := (yield from chunk())) is not None:
-        parts.append(part)
-    return b"".join(parts)
+        came += part
+        if len(came) > most_bytes:
+            raise NotUnderstood(
+                f"the answer has more than {most_bytes >> 20} MiB: is the address that of a Cliploop server?",
+                code="too_long",
+            )
+    return bytes(came)
 
 
 def swallowed(flow: Flow[T], each: Callable[[Any], None]) -> Flow[T]:
