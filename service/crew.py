@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cliploop.site import Site
-from orchestrator.errors import BackendUnavailable
+from orchestrator.errors import BackendUnavailable, JobNotFound
 from storage.beats import role_of
-from storage.jobs import State
+from storage.jobs import State, load_job
 from storage.leases import any_held, is_held
+from storage.sql import SqlDatabase
 
 KEPT_SECONDS = 1.0
+ASKED_AT_ONCE = 100  # jobs
 ROLES = ("reason", "render")
 
 
@@ -73,6 +76,16 @@ class Crew:
                     self._seen = Muster()
                 self._looked_at = time.monotonic()
             return self._seen
+
+    def wait_for(self, database: SqlDatabase, job_ids: Sequence[str]) -> dict[str, str | None]:
+        """The same of several jobs; those that are gone are left out. Raises BackendUnavailable."""
+        found: dict[str, str | None] = {}
+        for job_id in job_ids[:ASKED_AT_ONCE]:
+            with contextlib.suppress(JobNotFound):
+                stored = load_job(database, job_id)
+                generator = str(stored.policy.get("generator", ""))
+                found[job_id] = self.waits_for(job_id, stored.state.state, generator)
+        return found
 
     def waits_for(self, job_id: str, state: State, generator: str) -> str | None:
         """Which worker, that does not live, a job waits for. Raises BackendUnavailable."""

@@ -24,15 +24,15 @@ _EVENT = {
     "description": "One event of the stream.",
     "properties": {
         "id": {"type": "string", "description": "Its number in the job's journal."},
-        "event": {"enum": ["record", "failure", "state", "progress", "deleted"]},
+        "event": {"enum": ["record", "failure", "state", "progress", "waits", "deleted"]},
         "data": {"type": "string", "description": "An object as JSON: the journal's entry, or the progress."},
         "retry": {"type": "integer"},
     },
 }
 _STREAM = {
     200: {
-        "description": "Events `record`, `failure` and `state` with the journal's numbers as ids, and `progress` "
-        "without; the stream ends after the final state.",
+        "description": "Events `record`, `failure` and `state` with the journal's numbers as ids, and "
+        "`progress` and `waits` (for a missing worker) without; the stream ends after the final state.",
         "content": {"text/event-stream": {"schema": _EVENT}},
     },
     204: {"description": "The job has ended and every event was seen: do not come back."},

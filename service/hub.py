@@ -21,6 +21,7 @@ from starlette.concurrency import run_in_threadpool
 
 from cliploop.site import Site
 from orchestrator.errors import BackendUnavailable, CliploopError
+from service.crew import Crew
 from storage.jobs import FINAL_STATES
 from storage.journal import Entry, read_entries
 from storage.submissions import last_sequences
@@ -50,6 +51,7 @@ class Feed:
     sequences: list[int] = field(default_factory=list[int])
     events: list[bytes] = field(default_factory=list[bytes])
     progress: tuple[int, bytes] = (0, b"")  # how many were told, and the latest
+    waits_for: str | None = None  # the worker that it waits for, and that does not live
     over: bool = False  # nothing can follow
     watchers: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -82,8 +84,8 @@ class Feed:
 class Hub:
     """All feeds of a process. `running` keeps it going; `end` ends every watch, from any thread."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, site: Site, crew: Crew | None = None) -> None:
+        self._site, self._crew = site, crew
         self._feeds: dict[str, Feed] = {}
         self._told: OrderedDict[str, dict[str, Any] | None] = OrderedDict()  # progress, by job
         self._told_lock = threading.Lock()
@@ -139,7 +141,7 @@ class Hub:
         """The job's events with a number above `after`, then those that come, until its final one."""
         feed = self._feeds.setdefault(job_id, Feed(job_id))
         feed.watchers += 1
-        told = feed.progress[0]
+        told, waited_for = feed.progress[0], None
         try:
             await asyncio.shield(self._refresh(feed))  # others read along: it goes on if this one leaves
             while not self._ending.is_set():
@@ -148,6 +150,9 @@ class Hub:
                 if feed.progress[0] != told and not feed.over:
                     told = feed.progress[0]
                     news.append(feed.progress[1])
+                if feed.waits_for != waited_for and not feed.over:
+                    waited_for = feed.waits_for
+                    news.append(event("waits", {"for": waited_for}))
                 if news:
                     yield b"".join(news)
                 elif feed.over:
@@ -242,12 +247,28 @@ class Hub:
             if not self._broker_away and rounds % ASK_ANYWAY:
                 continue
             watched = list(self._feeds)
+            await self._ask_whom_they_wait_for(watched)
             for first in range(0, len(watched), _ASKED_AT_ONCE):
                 try:
                     await self._ask_for(watched[first : first + _ASKED_AT_ONCE])
                 except Exception as error:  # nobody asks in its place
                     fault = None if isinstance(error, CliploopError) else error
                     _log.warning("could not ask for news: %s", error, exc_info=fault)
+
+    async def _ask_whom_they_wait_for(self, watched: list[str]) -> None:
+        """Only while a worker is missing does this cost more than one look a round."""
+        if self._crew is None or not watched:
+            return
+        try:
+            waits = await run_in_threadpool(self._crew.wait_for, self._site.database, watched)
+        except CliploopError as error:
+            _log.warning("could not ask for workers: %s", error)
+            return
+        for job_id, worker in waits.items():
+            feed = self._feeds.get(job_id)
+            if feed is not None and feed.waits_for != worker:
+                feed.waits_for = worker
+                feed.tell()
 
     async def _ask_for(self, job_ids: list[str]) -> None:
         latest = await run_in_threadpool(last_sequences, self._site.database, job_ids)

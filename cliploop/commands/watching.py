@@ -119,6 +119,8 @@ class _Watch:
             self._view.progress(event.key, float(event.value.get("fraction") or 0.0))
         elif self._retelling is not None and event.kind in ("record", "failure", "state"):
             self._retelling.hear(event.kind, event.key, event.value)
+        elif event.kind == "waits" and event.value.get("for"):
+            self._shown.show([Line(f"Waits for {one_line(str(event.value['for']))}: none is there", "note")])
         if event.kind != "state":
             return False
         state, reason = str(event.value.get("state")), str(event.value.get("reason"))

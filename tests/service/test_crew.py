@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from cliploop.client import Client, Event
 from cliploop.site import Site
 from storage.leases import take
 from storage.queue import REASON, render_queue
@@ -78,3 +79,23 @@ def test_the_age_of_the_oldest_message_grows(site: Site, client: httpx.Client) -
     posted(client)
     first = site.messages.ages()[REASON]
     assert site.messages.ages()[REASON] > first >= 0.0
+
+
+def test_who_watches_a_job_that_waits_for_a_worker_is_told_once(
+    site: Site, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.hub.ASK_EVERY_SECONDS", 0.05)
+    monkeypatch.setattr("service.hub.ASK_ANYWAY", 1)
+    job_id = posted(client, generator="simulated")
+    site.messages.beat(REASONER)
+    work(site, messages=1)
+    told: list[Event] = []
+    with Client(str(client.base_url)) as watching:
+        for event in watching.events(job_id):
+            told.append(event)
+            if event.kind == "waits" and event.value["for"] is not None:
+                site.messages.beat(RENDERER, ["simulated"])
+            elif event.kind == "waits":
+                break
+    said = [event.value["for"] for event in told if event.kind == "waits"]
+    assert said == ["a render worker (simulated)", None]
