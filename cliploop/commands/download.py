@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cliploop.client import Client, NotThere
+from cliploop.client import Client, NotThere, NotUnderstood
 from cliploop.commands.talking import Contact, talking
 from cliploop.terminal import EXIT_COMPLETED, EXIT_WAITING, Terminal, one_line
 from orchestrator.records import Trajectory
@@ -31,6 +32,8 @@ def _download(job_id: str, output: str | None, clips: bool, contact: Contact) ->
                 code=EXIT_WAITING,
                 id=job.id,
             )
+    if Path(job.id).name != job.id:
+        raise NotUnderstood(f"the server calls the job {one_line(job.id)}, which can be no folder's name")
     folder = Path(output) if output else Path("out") / job.id
     folder.mkdir(parents=True, exist_ok=True)
     with contact.client(patience_seconds=30.0) as client:
@@ -62,9 +65,13 @@ class _Fetched:
         """Written, and handed back."""
         told = self.client.trajectory(self.job_id)
         target = self.folder / TRAJECTORY
-        part = target.with_name(f".{TRAJECTORY}.part")
-        part.write_text(told.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        part.replace(target)
+        part = target.with_name(f".{TRAJECTORY}.{secrets.token_hex(8)}.own-part")
+        try:
+            with part.open("x", encoding="utf-8") as file:  # never one that is there, nor what a link points to
+                file.write(told.model_dump_json(indent=2) + "\n")
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
         self._said(TRAJECTORY)
         return told
 
