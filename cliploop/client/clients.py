@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
@@ -34,6 +36,27 @@ def _next(flow: Flow[Any], said: Any, lost: Lost | None) -> Action | Done:
         return Done(end.value)
 
 
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def _as_method(call: C, flow: Callable[..., Any], returns: Any) -> C:
+    """With the signature that its callers see: `self` in the place of what a flow is given first."""
+    told = inspect.signature(flow)
+    _, *rest = told.parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    shown: Any = call
+    shown.__signature__ = told.replace(parameters=[own, *rest], return_annotation=returns)
+    said = {name: kind for name, kind in flow.__annotations__.items() if name != "patience"}
+    shown.__annotations__ = {**said, "return": returns}
+    return call
+
+
+def _value_of(flow: Callable[..., Any]) -> Any:
+    """What a flow returns at its end: Flow[Job] is a generator whose last argument is Job."""
+    value = typing.get_args(typing.get_type_hints(flow)["return"])[-1]
+    return None if value is type(None) else value
+
+
 def blocking(flow: Callable[Concatenate[Patience, P], Flow[T]]) -> Callable[Concatenate[Client, P], T]:
     """The flow as a method of Client."""
 
@@ -44,7 +67,7 @@ def blocking(flow: Callable[Concatenate[Patience, P], Flow[T]]) -> Callable[Conc
                 return value.value
         raise AssertionError("a flow ends with its value")
 
-    return call
+    return _as_method(call, flow, _value_of(flow))
 
 
 def iterating(
@@ -58,7 +81,7 @@ def iterating(
             if not isinstance(value, Done):
                 yield value
 
-    return call
+    return _as_method(call, flow, Iterator[_of])
 
 
 def awaited(
@@ -73,7 +96,7 @@ def awaited(
                 return value.value
         raise AssertionError("a flow ends with its value")
 
-    return call
+    return _as_method(call, flow, _value_of(flow))
 
 
 def aiterating(
@@ -91,7 +114,7 @@ def aiterating(
         finally:
             await driven.aclose()
 
-    return call
+    return _as_method(call, flow, AsyncIterator[_of])
 
 
 class Client(Server):
@@ -159,7 +182,7 @@ class Client(Server):
                 try:
                     said = connection.act(action)
                 except httpx.HTTPError as error:
-                    lost = self.lost(error)
+                    lost = self._lost(error)
             yield action
         finally:
             flow.close()
@@ -229,7 +252,7 @@ class AsyncClient(Server):
                 try:
                     said = await connection.act(action)
                 except httpx.HTTPError as error:
-                    lost = self.lost(error)
+                    lost = self._lost(error)
             yield action
         finally:
             flow.close()

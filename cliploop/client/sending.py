@@ -38,7 +38,7 @@ class Server:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
-    def built(self, http: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
+    def _built(self, http: httpx.Client | httpx.AsyncClient, request: Request) -> httpx.Request:
         """The request, for httpx."""
         timeout = http.timeout
         if request.silence_seconds is not None:
@@ -55,7 +55,7 @@ class Server:
             timeout=timeout,
         )
 
-    def lost(self, error: httpx.HTTPError) -> Lost:
+    def _lost(self, error: httpx.HTTPError) -> Lost:
         """What became of a request, in our words."""
         why = " ".join(str(error).split())[:200]
         if isinstance(error, httpx.TimeoutException):
@@ -102,7 +102,7 @@ class Connection:
         match action:
             case Open(request):
                 self.close()
-                self._response = self._http.send(self._server.built(self._http, request), stream=True)
+                self._response = self._http.send(self._server._built(self._http, request), stream=True)
                 self._pieces = self._response.iter_bytes()
                 return _head(self._response)
             case Read():
@@ -133,7 +133,7 @@ class AsyncConnection:
         match action:
             case Open(request):
                 await self.close()
-                self._response = await self._http.send(self._server.built(self._http, request), stream=True)
+                self._response = await self._http.send(self._server._built(self._http, request), stream=True)
                 self._pieces = self._response.aiter_bytes()
                 return _head(self._response)
             case Read():

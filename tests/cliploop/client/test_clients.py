@@ -110,8 +110,12 @@ def test_a_finished_job_is_not_cancelled(calls: Calls, finished: str) -> None:
 
 
 def test_a_job_is_retried_and_forked(calls: Calls, finished: str) -> None:
-    again = calls("retry", finished, max_steps=9, priority="low")
-    assert (again.parent_id, again.priority) == (finished, "low")
+    with pytest.raises(WrongMoment, match="nothing to retry"):
+        calls("retry", finished)
+    stopped = calls("submit", *maze()).id
+    calls("cancel", stopped)
+    again = calls("retry", stopped, max_steps=9, priority="low")
+    assert (again.parent_id, again.priority) == (stopped, "low")
     assert again.progress.max_steps == 9
     other = calls("fork", finished, 1, instruction="The blue circle moves right.")
     assert other.parent_id == finished
@@ -149,8 +153,11 @@ def test_a_job_that_waits_is_reviewed(calls: Calls, site: Site, client: Client) 
     assert calls("get", job_id).ended
 
 
-def test_the_server_says_what_it_offers(calls: Calls) -> None:
+def test_the_server_says_what_it_offers(calls: Calls, site: Site) -> None:
     assert calls("health") is True
+    assert set(calls("ready").missing) == {"reason", "render"}
+    site.messages.beat("reason@here:1")
+    site.messages.beat("render@here:2", ["simulated"])
     assert calls("ready").ready
     assert calls("presets") == []
     offered = {each.name: each for each in calls("generators")}
