@@ -198,7 +198,7 @@ def _from_elsewhere(scope: Scope) -> Refusal | None:
         return Refusal(421, "other_host", detail, {})
     if scope["method"] in _SAFE_METHODS or _is_own(scope, hosts[0] if hosts else ""):
         return None
-    detail = "without API keys this server takes no requests from pages of other origins: make a key, and send it"
+    detail = "without API keys this server takes no changes from pages of other origins: make a key, and send it"
     return Refusal(403, "other_origin", detail, {})
 
 

@@ -56,7 +56,7 @@ def readyz(request: Request, site: TheSite) -> Response:
         try:
             check()
         except CliploopError as error:
-            missing[name] = str(error)
+            missing[name] = error.outside  # anybody may ask: no address of a part
     crew: Crew = request.app.state.crew
     missing.update(crew.look().missing())
     found = Ready(ready=not missing, missing=missing)

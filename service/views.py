@@ -7,7 +7,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from cliploop.estimate import Range, estimate
 from cliploop.site import Site
@@ -51,15 +51,13 @@ class Cost(BaseModel):
 class JobView(BaseModel):
     """A job: what was asked, how it stands, what it has used. Times are seconds since the epoch, UTC."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"id": "job-0f3a", "state": "queued"}]})
-
     id: str
     object: Literal["job"] = "job"
     state: State
     reason: str | None = Field(default=None, description="Why it waits; only in state waiting.")
     outcome: str | None = Field(default=None, description="completed or exhausted; only in state succeeded.")
     message: str = ""
-    at: str = Field(default="", description="Where in the job it waits.")
+    at: str | None = Field(default=None, description="Where in the job it waits.")
     waits_for: str | None = Field(
         default=None, description="The worker that the job waits for, where none lives that could go on with it."
     )
@@ -110,7 +108,7 @@ def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
         reason=state.reason,
         outcome=state.outcome,
         message=state.message,
-        at=state.key,
+        at=state.key or None,
         waits_for=_waits_for(tallies, stored),
         prompt=str(stored.task.get("prompt", "")),
         preset=job.preset,

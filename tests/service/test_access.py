@@ -316,7 +316,7 @@ def test_jobs_at_a_time_are_limited_for_every_way_to_make_one(limited: Site) -> 
     _, secret = create(limited.database, "lab", requests_per_minute=1000)
     with served(create_app(limited)) as address, a_client(address, secret) as client:
         first = posted(client, max_steps=1)
-        work(limited)
+        client.post(f"/v1/jobs/{first}/cancel")
         second, third = posted(client, seed=4), posted(client, seed=5)
         for path, body in (
             ("/v1/jobs", submission(seed=6)),
@@ -433,3 +433,9 @@ def test_without_keys_its_own_page_and_programs_may_change_things(open_client: h
 def test_a_key_opens_the_door_to_any_page_that_holds_it(two: tuple[httpx.Client, httpx.Client, str]) -> None:
     headers = {"Origin": "https://app.example", "Host": "cliploop.example"}
     assert two[0].post("/v1/worlds/maze/sample", headers=headers).status_code == 200
+
+
+def test_a_page_of_another_origin_is_given_no_leave_to_read(client: httpx.Client) -> None:
+    for method in ("GET", "OPTIONS", "POST"):
+        answer = client.request(method, "/v1/jobs", headers={"Origin": "http://evil.example"})
+        assert not [name for name in answer.headers if name.lower().startswith("access-control-")], method

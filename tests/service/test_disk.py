@@ -53,7 +53,7 @@ def test_below_the_mark_jobs_are_taken_wait_for_the_disk_and_readyz_says_so(
         assert (job["state"], job["reason"]) == ("waiting", "disk")
         ready = other.get("/readyz")
         assert ready.status_code == 503
-        assert "GiB are free" in ready.json()["missing"]["disk"]
+        assert "nearly full" in ready.json()["missing"]["disk"]
     site.messages.beat("reason@here:1")
     site.messages.beat("render@here:2", ["simulated"])
     assert client.get("/readyz").status_code == 200
