@@ -155,7 +155,6 @@ def test_a_job_that_waits_is_reviewed(calls: Calls, site: Site, client: Client) 
 
 def test_the_server_says_what_it_offers(calls: Calls, site: Site) -> None:
     assert calls("health") is True
-    assert set(calls("ready").missing) == {"reason", "render"}
     site.messages.beat("reason@here:1")
     site.messages.beat("render@here:2", ["simulated"])
     assert calls("ready").ready
