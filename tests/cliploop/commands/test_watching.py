@@ -79,7 +79,7 @@ def test_submit_can_watch_at_once(say: Say, site: Site, finished: str) -> None:
 
     worker = threading.Thread(target=serve)
     worker.start()
-    told = say("retry", finished, "--watch", "--json")
+    told = say("fork", finished, "--from-step", "1", "--watch", "--json")
     done.set()
     worker.join()
     assert told.code == 0

@@ -23,13 +23,13 @@ from tests.service.openai_videos.creating import PNG, PROMPT, refused
         ({"input_reference": openai.omit}, "input_reference", "picture"),
         ({"input_reference": b"not a picture"}, "input_reference", "not a picture"),
         ({"prompt": " "}, "prompt", "prompt"),
-        ({"prompt": openai.omit}, "prompt", "required"),
+        ({"prompt": openai.omit}, "prompt", "missing"),
         ({"prompt": "word " * 2000}, "prompt", "shorten"),
-        ({"extra_body": {"colour": "red"}}, "colour", "leave it out"),
+        ({"extra_body": {"colour": "red"}}, "colour", "no such field"),
         ({"extra_body": {"max_steps": "many"}}, "max_steps", "integer"),
         ({"extra_body": {"preset": "default"}}, "preset", "model"),
         ({"extra_body": {"planner": "nobody"}}, "planner", "no planner"),
-        ({"extra_body": {"budget": {"usd": -1}}}, "budget", "greater"),
+        ({"extra_body": {"budget": {"usd": -1}}}, "budget", "at least 0"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_field(
