@@ -24,6 +24,7 @@ from service.app import create_app
 from tests.service.asking import as_data_url, maze, posted, work
 from tests.service.serving import client_of, served
 from tests.workers.sites import a_site
+from workers.pulse import beating
 
 EXAMPLES = int(os.environ.get("CLIPLOOP_EXAMPLES", "3"))
 PNG, PROMPT = maze()
@@ -43,7 +44,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with a_site(tmp_path) as site:
+    with (
+        a_site(tmp_path) as site,
+        beating(site.messages, "reason@here:1"),
+        beating(site.messages, "render@here:2", generators=["simulated"]),
+    ):
         yield site
 
 
