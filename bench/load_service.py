@@ -72,7 +72,7 @@ class Service:
         self._start("api", "serve", "--port", "0")
         _until(lambda: bool(self._listens()), START_SECONDS, "the API", self.log)
         self.address = self._listens()
-        _until(lambda: self.get("/readyz")[0] == 200, START_SECONDS, "the API to be ready", self.log)
+        _until(lambda: self.get("/healthz")[0] == 200, START_SECONDS, "the API to be ready", self.log)
 
     def start_workers(self, num_reason: int = 1, num_render: int = 1) -> None:
         """Start them; they are ready when their first message has been taken."""

@@ -142,7 +142,7 @@ cliploop.cli.main()
 """
 
 
-@pytest.mark.parametrize("module", ["cliploop.app", "cliploop.commands.run", "scipy.ndimage"])
+@pytest.mark.parametrize("module", ["cliploop.app", "cliploop.commands.run", "media.frames"])
 def test_ctrl_c_that_a_module_swallows_while_it_loads_is_not_lost(tmp_path: Path, module: str) -> None:
     words = ["run", "--world", "maze", "--difficulty", "easy", "-o", "job"]
     ran = subprocess.run(
