@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
+from orchestrator.errors import CliploopError
 from storage import references
 from storage.folders import low_on_space
 from storage.leases import Lease, LeaseLost, is_held, renew, take
+from storage.queue import Messages
 from storage.rounds import rounds
 from storage.s3 import S3Artifacts
 from storage.sql import SqlDatabase
-from storage.sweeper import Sweep, Tally
+from storage.sweeper import Kind, Sweep, Tally
 
 EVERY_SECONDS = 60.0
 WHOLE_EVERY_SECONDS = 3600.0
@@ -29,6 +31,7 @@ _SWEEP, _WHOLE = (
     "sweeper/whole",
 )  # leases that are never handed back: they run out when it is time again
 _PAGE = 500
+_FILES: tuple[Kind, ...] = ("artifacts", "strays", "unfinished")
 _log = logging.getLogger(__name__)
 
 
@@ -83,9 +86,16 @@ def drop_copies(sweep: Sweep, least_free_bytes: int = 0) -> None:
 
 
 def sweep_and_tell(
-    sweep: Sweep, holder: str, least_free_bytes: int = 0, over: threading.Event | None = None
+    sweep: Sweep,
+    holder: str,
+    least_free_bytes: int = 0,
+    over: threading.Event | None = None,
+    messages: Messages | None = None,
 ) -> None:
-    """Drop copies here, sweep if it is our turn, and log what was removed. Raises what the two raise."""
+    """Drop copies here, sweep if it is our turn, log what was removed and count its files for the metrics.
+
+    Raises what the sweep raises; with the broker away, nothing is counted.
+    """
     drop_copies(sweep, least_free_bytes)
     tally = sweep_in_turn(sweep, holder, over)
     if tally is None:
@@ -93,6 +103,10 @@ def sweep_and_tell(
     said = [f"{removed.count} {kind}" for kind, removed in tally.removed.items() if removed.count]
     if said:
         _log.info("swept: %s", ", ".join(said))
+    files = sum(removed.count for kind, removed in tally.removed.items() if kind in _FILES)
+    if files and messages is not None:
+        with contextlib.suppress(CliploopError):
+            messages.count("swept", files)
     if tally.foreign.count:
         _log.warning(
             "%d files in the artifact store are of no job of this database, more than are of its jobs: "
@@ -102,12 +116,14 @@ def sweep_and_tell(
 
 
 @contextlib.contextmanager
-def sweeping(sweep: Sweep, holder: str, least_free_bytes: int = 0) -> Generator[None]:
+def sweeping(
+    sweep: Sweep, holder: str, least_free_bytes: int = 0, messages: Messages | None = None
+) -> Generator[None]:
     """A thread that sweeps now and then while the block runs."""
     over = threading.Event()
 
     def look() -> None:
-        sweep_and_tell(sweep, holder, least_free_bytes, over)
+        sweep_and_tell(sweep, holder, least_free_bytes, over, messages)
 
     with rounds("sweeper", look, LOOK_SECONDS, first=LOOK_SECONDS):
         try:

@@ -54,7 +54,8 @@ class Worker:
         """Work until a signal comes. Call it in the main thread."""
         site = self.site
         reaped = reaping(site.database, site.messages, self.name, site.has_room)
-        with self._signals(), reaped, sweeping(site.sweep(), self.name, site.least_free_bytes):
+        swept = sweeping(site.sweep(), self.name, site.least_free_bytes, site.messages)
+        with self._signals(), reaped, swept:
             if self._desk.turns is not None:
                 self._work_by_turns(self._desk.turns)
             while not self._desk.ending:

@@ -181,7 +181,7 @@ def _serve(place: Place, descriptor: int | None, terminal: Terminal) -> int:
             rules = webhook_rules(private=site.composition.settings.service.private_webhooks)
             name = process_name("api")
             reaper = reaping(site.database, site.messages, name, site.has_room)
-            sweeper = sweeping(site.sweep(), name, site.least_free_bytes)
+            sweeper = sweeping(site.sweep(), name, site.least_free_bytes, site.messages)
             _log.info("%s is ready", name)
             with reaper, sweeper, delivering(Deliverer(site.database, rules)):
                 Server(app).run(sockets=[listening])

@@ -11,6 +11,7 @@ from sqlalchemy import func, select, update
 from cliploop.site import Site
 from storage import references
 from storage.journal import read_entries
+from storage.sweeping import sweep_and_tell
 from storage.tables import (
     ArtifactRow,
     DeliveryRow,
@@ -34,6 +35,20 @@ def swept(site: Site) -> None:
         since = ArtifactRow.unreferenced_since
         connection.execute(update(ArtifactRow).values(unreferenced_since=since - 10_000))
     site.sweep().whole()
+
+
+def test_the_metrics_count_what_was_swept(site: Site, client: httpx.Client) -> None:
+    job_id = posted(client)
+    work(site)
+    with site.database.read() as connection:
+        held = connection.execute(select(func.count()).select_from(ReferenceRow)).scalar_one()
+    assert client.delete(f"/v1/jobs/{job_id}").status_code == 204
+    with site.database.write() as connection:
+        since = ArtifactRow.unreferenced_since
+        connection.execute(update(ArtifactRow).values(unreferenced_since=since - 10_000))
+    assert "cliploop_swept_total 0.0" in client.get("/metrics").text
+    sweep_and_tell(site.sweep(), "sweeper", messages=site.messages)
+    assert f"cliploop_swept_total {held}.0" in client.get("/metrics").text
 
 
 def files(site: Site, folder: Path) -> set[str]:
