@@ -20,8 +20,8 @@ def demo_command() -> list[str]:
     text = (ROOT / "Makefile").read_text()
     (seed,) = re.findall(r"^SEED \?= (\d+)$", text, flags=re.MULTILINE)
     (recipe,) = re.findall(r"^demo:.*\n((?:\t.*\n)+)", text, flags=re.MULTILINE)
-    line = recipe.replace("\\\n", " ").replace("$(SEED)", seed).strip().removeprefix("@")
-    program, *arguments = shlex.split(line)
+    *_, line = recipe.replace("\\\n", " ").replace("$(SEED)", seed).strip().splitlines()
+    program, *arguments = shlex.split(line.strip().removeprefix("@"))
     assert program == "$(BIN)/cliploop"
     return [str(Path(sys.executable).parent / "cliploop"), *arguments]
 

@@ -10,18 +10,20 @@ from collections.abc import Generator
 import httpx
 from fastapi import FastAPI
 
-from service.server import Server
+from service.server import HEAD_SECONDS, Server
 
 
 @contextlib.contextmanager
-def served(app: FastAPI, port: int = 0, drain_seconds: float = 1.0) -> Generator[str]:
+def served(
+    app: FastAPI, port: int = 0, drain_seconds: float = 1.0, head_seconds: float = HEAD_SECONDS
+) -> Generator[str]:
     """Serve it while the block runs; its address. Port 0: any free one."""
     # The protocol is named, or asyncio does not send answers at once: each would wait for an acknowledgement.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
         listening.listen(2048)
-        server = Server(app, drain_seconds=drain_seconds)
+        server = Server(app, drain_seconds=drain_seconds, head_seconds=head_seconds)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         try:

@@ -1,12 +1,14 @@
-"""How the server ends: watchers are let go at once and in order, whatever their number."""
+"""How the server ends: watchers are let go at once and in order; and whom it hangs up on."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import resource
 import socket
 import threading
+import time
 from collections.abc import AsyncGenerator
 
 import httpx
@@ -114,3 +116,29 @@ def test_a_request_under_way_is_still_answered(site: Site) -> None:
         threading.Timer(0.3, ending.set).start()  # while the server, which the block's end ends, waits for it
     asking.join(60)
     assert answers == ["answered"]
+
+
+def test_who_says_nothing_or_never_ends_its_request_is_hung_up_on_and_nobody_else(site: Site) -> None:
+    with served(create_app(site), head_seconds=1.5) as address, client_of(address) as client:
+        port = httpx.URL(address).port
+        assert port is not None
+        silent, trickling, watching = (socket.create_connection(("127.0.0.1", port), 30) for _ in range(3))
+        job_id = posted(client)
+        with silent, trickling, watching:
+            watching.sendall(f"GET /v1/jobs/{job_id}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            trickling.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: ")
+            for _ in range(4):  # one connection, kept and used for longer than that
+                assert client.get("/healthz").status_code == 200
+                time.sleep(0.5)
+            for hung_up_on in (silent, trickling):
+                with contextlib.suppress(ConnectionResetError):
+                    assert hung_up_on.recv(1) == b""
+            assert watching.recv(12) == b"HTTP/1.1 200"
+            with client_of(address) as another:
+                another.post(f"/v1/jobs/{job_id}/cancel")
+            watching.settimeout(30)
+            rest = b""
+            while b"cancelled" not in rest:
+                more = watching.recv(4096)
+                assert more, rest
+                rest += more
