@@ -94,6 +94,8 @@ class Crew:
         lacked = self.look().lacks(generator)
         if lacked is None or (state != "running" and lacked != "a reason worker"):
             return None
+        if state == "queued":  # nobody has taken it up
+            return lacked
         database = self._site.database
         worked_on = is_held(database, f"job/{job_id}") or any_held(database, f"clip/{job_id}/")
         return None if worked_on else lacked

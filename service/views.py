@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from cliploop.estimate import Range, estimate
 from cliploop.site import Site
 from orchestrator.records import Policy, Spend
+from service.crew import Muster
 from service.hooks import HookView, hook_view
 from service.tally import Tallies, Tally
 from storage.jobs import State, StoredJob
@@ -133,13 +134,13 @@ def view(site: Site, tallies: Tallies, job: Submitted) -> JobView:
 class _Kept:
     """An answer, how its job stood, and the number of the database's changes when it stood so.
 
-    A queued job's holds while the workers that it needs live.
+    A queued job's holds while the same workers live.
     """
 
     said: bytes
-    queued: bool
     standing: tuple[int, int | None]
     changes: int | None
+    muster: Muster | None
 
 
 class Shown:
@@ -162,29 +163,28 @@ class Shown:
         if kept is None or kept.changes is None or kept.changes != self._site.database.changes():
             return None
         crew = self._tallies.crew
-        if kept.queued and crew is not None and (crew.latest is None or crew.latest.missing()):
+        if kept.muster is not None and crew is not None and kept.muster != crew.latest:
             return None
         return kept.said
 
     def read(self, job_id: str, caller: str) -> bytes:
         """The job as JSON. Raises JobNotFound, BackendUnavailable, BackendMisconfigured."""
-        database = self._site.database
+        database, crew = self._site.database, self._tallies.crew
         changes = database.changes()  # before the job is read: what is committed meanwhile makes it old
+        muster = crew.look() if crew is not None else None
         stands = standing(database, job_id, caller)
         with self._lock:
             kept = self._kept.get((job_id, caller))
-        crew = self._tallies.crew
-        alone = kept is not None and kept.queued and crew is not None and bool(crew.look().missing())
-        if kept is not None and kept.standing == stands and not alone:
-            said, queued = kept.said, kept.queued
+        if kept is not None and kept.standing == stands and kept.muster in (None, muster):
+            said, muster = kept.said, kept.muster
         else:
             seen = view(self._site, self._tallies, find(database, job_id, caller))
             said = seen.model_dump_json().encode()
-            queued = seen.state == "queued"
-            if seen.state == "running" or seen.webhook is not None or seen.waits_for is not None:
+            if seen.state in ("running", "cancelling") or seen.webhook is not None:
                 return said
+            muster = muster if seen.state == "queued" else None
         with self._lock:
-            self._kept[job_id, caller] = _Kept(said, queued, stands, changes)
+            self._kept[job_id, caller] = _Kept(said, stands, changes, muster)
             self._kept.move_to_end((job_id, caller))
             while len(self._kept) > VIEWS_KEPT:
                 self._kept.popitem(last=False)

@@ -7,6 +7,7 @@ import pytest
 
 from cliploop.site import Site
 from orchestrator.errors import JobNotFound
+from service.crew import Crew
 from service.tally import Tallies
 from service.views import Shown, view
 from storage.database import Database
@@ -72,6 +73,26 @@ def test_a_job_that_stands_as_it_stood_is_not_put_together_again(
     cancel(site.database, job_id, None)
     assert b'"cancelled"' in views.read(job_id, "")
     assert b'"queue_position":0' in views.read(later, "")
+
+
+def test_an_answer_of_a_queued_job_is_kept_while_the_same_workers_live_also_where_none_does(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crew = Crew(site)
+    job_id, views = submitted(site), Shown(site, Tallies(lambda _job: None, crew))
+    alone = views.read(job_id, "")
+    assert b'"waits_for":"a reason worker"' in alone
+    assert views.known(job_id, "") == alone
+    monkeypatch.setattr("service.crew.KEPT_SECONDS", 0.0)
+    assert views.known(job_id, "") is None, "who lives is not known without asking"
+    assert views.read(job_id, "") == alone
+    site.messages.beat("reason@here:1")
+    assert b'"waits_for":null' in views.read(job_id, "")
+    site.messages.forget_beat("reason@here:1")
+    assert views.read(job_id, "") == alone
+    cancel(site.database, job_id, None)
+    views.read(job_id, "")
+    assert b'"cancelled"' in (views.known(job_id, "") or b""), "what has ended waits for nobody"
 
 
 def test_a_running_job_is_seen_anew_each_time(site: Site) -> None:
