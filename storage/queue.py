@@ -87,9 +87,11 @@ class Messages:
         """Have some reason worker go on with the job."""
         self._send(REASON, ADVANCE, job_id)
 
-    def render(self, generator: str, priority: Priority, job_id: str, key: str) -> None:
-        """Have a worker of that generator render the clip `key` of the job."""
-        self._send(render_queue(generator, priority), RENDER, job_id, key)
+    def render(
+        self, generator: str, priority: Priority, job_id: str, key: str, *, first: bool = False
+    ) -> None:
+        """Have a worker of that generator render the clip `key` of the job, before all that wait if `first`."""
+        self._send(render_queue(generator, priority), RENDER, job_id, key, first=first)
 
     def take(self, queues: Sequence[str], seconds: float) -> Message | None:
         """The next message, from the first queue that has one.
@@ -241,7 +243,7 @@ class Messages:
     def _queue(self, name: str) -> Any:
         return Queue(name, connection=self._redis, serializer=JSONSerializer, default_timeout=-1)
 
-    def _send(self, queue: str, function: str, *arguments: str) -> None:
+    def _send(self, queue: str, function: str, *arguments: str, first: bool = False) -> None:
         with _reached():
             # No time limit by RQ: its alarm would be caught as an ordinary error. Ours is in the worker.
             self._queue(queue).enqueue_call(
@@ -250,6 +252,7 @@ class Messages:
                 timeout=-1,
                 result_ttl=0,
                 failure_ttl=0,
+                at_front=first,
                 job_id=f"{arguments[0]}{_OF}{secrets.token_hex(8)}",
             )
 

@@ -8,6 +8,7 @@ from functools import partial
 from cliploop.site import Site, asked_of
 from orchestrator.errors import JobNotFound
 from storage.jobs import load_job
+from storage.journal import read_entries
 from storage.leases import LeaseLost, hand_back, release, take
 from storage.queue import PRIORITIES
 from storage.submissions import priority_of
@@ -53,11 +54,16 @@ def _may_run(desk: Desk, key: str) -> bool:
 
 
 def _send(site: Site, job_id: str, missing: tuple[str, ...]) -> None:
+    """A job that has clips goes before those that have none: it ends sooner, and fewer are under way at a time.
+
+    Jobs that begin together would else also end together, and their videos be encoded while nothing renders.
+    """
     if not missing:
         return
     stored = load_job(site.database, job_id)
     _, policy = asked_of(stored)
     priority = priority_of(site.database, job_id)
     assert priority in PRIORITIES
-    for key in missing:
-        site.messages.render(policy.generator, priority, job_id, key)
+    begun = any(is_clip(entry.key) for entry in read_entries(site.database, job_id))
+    for key in reversed(missing) if begun else missing:
+        site.messages.render(policy.generator, priority, job_id, key, first=begun)

@@ -26,13 +26,23 @@ from workers.worker import Worker
 PARENT = "CLIPLOOP_PARENT"  # the process that this one ends with
 PARENT_ASKED_EVERY_SECONDS = 0.25
 ORPHAN_ENDS_SECONDS = 5.0  # after its parent, if it cannot end in order
+NICENESS = 10  # of a reason worker and of what it starts
 _log = logging.getLogger(__name__)
 OURS = ("cliploop", "workers", "storage", "service")
 
 
 def reason_command(config: Path | None, terminal: Terminal) -> int:
-    """Plan, verify and go on with jobs until SIGTERM or SIGINT."""
-    return guarded(terminal, lambda: _work("reason", [REASON], Limits(), config))
+    """Plan, verify and go on with jobs until SIGTERM or SIGINT.
+
+    It gives way to the other processes of its machine: a generator that waits for a processor costs more than a
+    video that is encoded a moment later.
+    """
+
+    def work() -> int:
+        os.nice(NICENESS)
+        return _work("reason", [REASON], Limits(), config)
+
+    return guarded(terminal, work)
 
 
 def render_command(

@@ -49,6 +49,15 @@ def test_urgent_clips_come_first_and_other_generators_clips_not_at_all(messages:
     assert messages.depths() == {render_queue("other", "high"): 1}
 
 
+def test_a_first_one_comes_before_all_that_wait_but_after_urgent_ones(messages: Messages) -> None:
+    for key in ("second", "third"):
+        messages.render("wan", "normal", "job", key)
+    messages.render("wan", "normal", "job", "first", first=True)
+    messages.render("wan", "high", "job", "urgent")
+    taken = [messages.take(render_queues("wan"), 1) for _ in range(4)]
+    assert [message.arguments[1] for message in taken if message] == ["urgent", "first", "second", "third"]
+
+
 def test_the_same_call_twice_is_two_messages(messages: Messages) -> None:
     for _ in range(2):
         messages.advance("job-1")

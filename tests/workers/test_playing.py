@@ -14,7 +14,7 @@ from orchestrator.trajectory import trajectory_of
 from storage.jobs import load_job
 from storage.journal import SqlJournal, read_entries
 from storage.leases import hand_back, take
-from storage.queue import REASON, render_queues
+from storage.queue import REASON, RENDER, render_queues
 from storage.reaper import reap, reaping
 from storage.submissions import cancel
 from tests.workers.sites import a_site, submitted
@@ -127,6 +127,19 @@ def test_clips_of_several_jobs_interleave_on_one_worker(site: Site) -> None:
         site.messages.advance(job_id)
     drained(site)
     assert [state(site, job_id) for job_id in jobs] == ["succeeded"] * 3
+
+
+def test_a_job_that_has_clips_goes_before_those_that_have_none(site: Site) -> None:
+    jobs = [submitted(site, generator="simulated-perfect", seed=seed) for seed in (1, 2, 3)]
+    for job_id in jobs:
+        site.messages.advance(job_id)
+    rendered: list[str] = []
+    while (message := site.messages.take(QUEUES, 1)) is not None:
+        DOES[message.function](Desk(site, "tester"), message)
+        if message.function == RENDER:
+            rendered.append(message.arguments[0])
+    assert len(rendered) > len(jobs), "a job of one clip alone shows nothing"
+    assert rendered == sorted(rendered, key=jobs.index)
 
 
 def test_a_queued_job_is_cancelled_at_once_and_never_starts(site: Site) -> None:

@@ -140,6 +140,12 @@ def test_its_workers_say_that_they_live(up: subprocess.Popen[str], tmp_path: Pat
     one = alive("--role", "render", CLIPLOOP_REDIS_URL=broker)
     assert one.code == 0
     assert "reason@" not in one.out
+    (reason,), (render,) = (
+        {int(pid) for pid in re.findall(rf"{role}@\S+?:(\d+)", of_the_folder().out)}
+        for role in ("reason", "render")
+    )
+    priorities = [os.getpriority(os.PRIO_PROCESS, pid) for pid in (reason, render)]
+    assert priorities[0] > priorities[1], "who plans and encodes gives way to who renders"
     os.kill(up.pid, signal.SIGTERM)
     up.communicate(timeout=30)
     for ended in (of_the_folder(), alive(CLIPLOOP_REDIS_URL=broker)):
