@@ -64,6 +64,7 @@ class Job(Said):
     outcome: str | None = None
     message: str = ""
     at: str | None = None
+    waits_for: str | None = None  # a worker, where none lives that could go on with it
     prompt: str = ""
     preset: str = ""
     priority: str = "normal"

@@ -85,7 +85,8 @@ def _list(states: Sequence[str], limit: int, contact: Contact) -> int:
 
 
 def _row(job: Job, now: float) -> tuple[str, ...]:
-    why = job.reason or job.outcome
+    lacking = f"needs {job.waits_for}" if job.waits_for else None
+    why = job.reason or job.outcome or lacking
     step = "" if job.progress.step is None else f"{job.progress.step}/{job.progress.max_steps}"
     prompt = one_line(job.prompt)
     shortened = prompt if len(prompt) <= PROMPT_CHARACTERS else f"{prompt[: PROMPT_CHARACTERS - 1]}…"

@@ -16,6 +16,7 @@ import pytest
 from cliploop.client import (
     AsyncClient,
     Client,
+    Job,
     KeyRefused,
     NotThere,
     NotUnderstood,
@@ -27,6 +28,7 @@ from cliploop.client import (
 )
 from cliploop.site import Site
 from orchestrator.records import Budget
+from service.views import NewJob
 from storage.journal import SqlJournal
 from tests.cliploop.client.conftest import submitted
 from tests.cliploop.client.connections import Calls, after_bytes, losing
@@ -55,6 +57,15 @@ def test_a_job_is_submitted_from_a_file_read_listed_and_told(calls: Calls, site:
     assert trajectory.outcome.kind == "completed"
     assert calls("wait", job.id) == told
     assert job.id in [each.id for each in calls("list", states=["succeeded"])]
+
+
+def test_a_job_has_all_that_the_server_says_of_it() -> None:
+    assert set(NewJob.model_fields) - {"object"} == set(Job.model_fields)
+
+
+def test_a_job_that_no_worker_would_begin_says_so(calls: Calls, client: Client) -> None:
+    job_id = submitted(client)
+    assert calls("get", job_id).waits_for == "a reason worker"
 
 
 def test_all_jobs_are_iterated_over_page_by_page(calls: Calls, client: Client) -> None:
@@ -153,7 +164,8 @@ def test_a_job_that_waits_is_reviewed(calls: Calls, site: Site, client: Client) 
     assert calls("get", job_id).ended
 
 
-def test_the_server_says_what_it_offers(calls: Calls, site: Site) -> None:
+def test_the_server_says_what_it_offers(calls: Calls, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.crew.KEPT_SECONDS", 0.0)  # others looked a moment ago
     assert calls("health") is True
     site.messages.beat("reason@here:1")
     site.messages.beat("render@here:2", ["simulated"])

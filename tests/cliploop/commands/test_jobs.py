@@ -97,7 +97,7 @@ def test_what_cannot_be_submitted_is_one_line(
 def test_jobs_are_listed_newest_first(say: Say, finished: str, queued: str) -> None:
     head, first, *_ = say("list").out.splitlines()
     assert head.split() == ["ID", "STATE", "STEP", "AGE", "PRESET", "PROMPT"]
-    assert first.startswith(f"{queued}  queued")
+    assert first.startswith(f"{queued}  queued (needs a reason worker)")
     told = say("list", "--state", "succeeded", "--state", "failed", "--json").json
     assert finished in [job["id"] for job in told["jobs"]]
     assert {job["state"] for job in told["jobs"]} <= {"succeeded", "failed"}
