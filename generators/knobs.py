@@ -1,141 +1,213 @@
-"""Knobs of a diffusers pipeline: speed against memory against fidelity, as options and as what they do to it.
+"""What the knobs of `generators.knob_options` do to a loaded diffusers pipeline, and what they say at loading.
 
-Backends' options inherit from `Knobs`. It knows no checkpoint and no sampler; torch is imported when they are
-applied. What each is for: docs/gpu.md.
+`loading` goes into `from_pretrained`, `apply` follows it, `begin_render` comes before every render; `lower` and
+`place` are for a device whose memory did not suffice. Torch and diffusers are imported inside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Literal
+import contextlib
+import importlib.util
+import logging
+from collections.abc import Generator, Sequence
+from typing import Any
 
-from pydantic import Field, model_validator
+from generators import knob_cache, knob_lora
+from generators.knob_cache import begin_render, transformers
+from generators.knob_lora import Sampling, sampling
+from generators.knob_memory import place, refusals
+from generators.knob_options import Knobs, Lora, lower
+from orchestrator.errors import BackendMisconfigured
 
-from orchestrator.records import Record
+__all__ = [
+    "Knobs",
+    "Lora",
+    "Sampling",
+    "apply",
+    "begin_render",
+    "loading",
+    "lower",
+    "place",
+    "refusals",
+    "sampling",
+]
 
-Offload = Literal["none", "model", "group", "sequential"]
-OFFLOADS: tuple[Offload, ...] = ("none", "model", "group", "sequential")  # by memory needed, most first
+_log = logging.getLogger(__name__)
 
-
-class Lora(Record):
-    """A low-rank adapter that is added to the weights of the pipeline's transformers."""
-
-    path: str = Field(min_length=1)
-    """A .safetensors file, a folder, or the id of a hub repository that is already in the local cache."""
-
-    file: str = ""
-    """The file's name, where `path` is a folder or repository with several."""
-
-    weight: float = Field(default=1.0, ge=-4, le=4)
-    """How much of it: 1 as trained, 0 not at all."""
-
-    expert: Literal["high", "low", "both"] = "both"
-    """Which transformer: high noise (the only one, where there is one), low noise, or both."""
-
-
-class Knobs(Record):
-    """Options that every diffusers backend has. The defaults are the pipeline as its authors run it."""
-
-    dtype: Literal["bfloat16", "float16", "float32"] = "bfloat16"
-    """Number format of transformers and text encoders."""
-
-    vae_dtype: Literal["float32", "same"] = "float32"
-    """Number format of the VAE; `same` where a pipeline does not convert latents for it."""
-
-    offload: Offload = "none"
-    """What waits in main memory: nothing, idle models, groups of layers, or every layer by itself."""
-
-    vae_tiling: bool = False
-    """Encode and decode in overlapping tiles: less memory at large sizes, faint seams."""
-
-    vae_slicing: bool = False
-    """Decode the videos of a batch one by one."""
-
-    attention: Literal[
-        "native",
-        "native_cudnn",
-        "native_efficient",
-        "native_flash",
-        "native_math",
-        "flex",
-        "flash",
-        "flash_3",
-        "sage",
-        "xformers",
-    ] = "native"
-    """Attention kernels; those of a package that is missing fall back to `native`."""
-
-    attention_strict: bool = False
-    """Refuse to start instead of falling back."""
-
-    compile: bool = False
-    """Compile the transformers' repeated blocks: the first render takes longer, the others less."""
-
-    cache: Literal["none", "first_block", "magcache", "taylorseer"] = "none"
-    """Skip work in denoising steps that change little."""
-
-    cache_threshold: float | None = Field(default=None, gt=0, le=10)
-    """How much change counts as little: of first_block (0.05 unless given) and magcache (0.06)."""
-
-    cache_max_skips: int = Field(default=3, ge=1)
-    """magcache: so many steps in a row at most are skipped."""
-
-    cache_retention: float = Field(default=0.2, ge=0, le=1)
-    """magcache: this share of the first steps is never skipped."""
-
-    cache_ratios: tuple[float, ...] = ()
-    """magcache: magnitude ratios measured on this checkpoint, one per step."""
-
-    cache_ratios_low: tuple[float, ...] = ()
-    """magcache: the same of the low-noise transformer, where there are two."""
-
-    cache_interval: int = Field(default=5, ge=1)
-    """taylorseer: one full computation in so many steps."""
-
-    cache_warmup: int = Field(default=3, ge=1)
-    """taylorseer: so many first steps are computed in full."""
-
-    cache_order: int = Field(default=1, ge=0, le=4)
-    """taylorseer: the order of the series that predicts the others."""
-
-    quantization: Literal["none", "torchao", "bitsandbytes"] = "none"
-    """The package that keeps the transformers' weights in fewer bits."""
-
-    quantization_type: Literal["int8", "float8", "nf4"] = "int8"
-    """Those bits: int8 with both packages, float8 with torchao only, nf4 with bitsandbytes only."""
-
-    lora: tuple[Lora, ...] = ()
-    """Adapters, added in this order."""
-
-    lora_preset: Literal["none", "lightning_4_steps"] = "none"
-    """How the adapters want to be sampled: replaces a request's denoising steps, guidance and flow shift."""
-
-    context_parallel: int = Field(default=1, ge=1)
-    """So many devices share the frames of one clip."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> Knobs:
-        if (self.quantization, self.quantization_type) in {("torchao", "nf4"), ("bitsandbytes", "float8")}:
-            raise ValueError(f"quantization {self.quantization} has no type {self.quantization_type}")
-        if self.cache == "magcache" and not self.cache_ratios:
-            raise ValueError(
-                "cache magcache needs cache_ratios, measured on this checkpoint (docs/gpu.md says how)"
-            )
-        if self.lora_preset != "none" and not self.lora:
-            raise ValueError(f"lora_preset {self.lora_preset} says how adapters are sampled, and lora names none")
-        return self
+# By option: diffusers' name, the package that has it ("" is torch itself), whether it runs on GPUs only.
+_ATTENTION = {
+    "native": ("native", "", False),
+    "native_cudnn": ("_native_cudnn", "", True),
+    "native_efficient": ("_native_efficient", "", True),
+    "native_flash": ("_native_flash", "", False),
+    "native_math": ("_native_math", "", False),
+    "flex": ("flex", "", False),
+    "flash": ("flash", "flash-attn", True),
+    "flash_3": ("_flash_3", "flash-attn 3, built from its sources", True),
+    "sage": ("sage", "sageattention", True),
+    "xformers": ("xformers", "xformers", True),
+}
+_QUANTIZERS = {"torchao": "torchao>=0.15", "bitsandbytes": "bitsandbytes>=0.48"}
 
 
-def lower(knobs: Knobs, refused: Collection[str] = ()) -> Knobs | None:
-    """The next lower memory profile, None below the last; `refused` names what the pipeline lacks.
+def loading(knobs: Knobs, denoisers: Sequence[str] = ("transformer", "transformer_2")) -> dict[str, Any]:
+    """Keywords of `from_pretrained`: number formats per component, and the quantization of the denoisers.
 
-    The ladder: VAE tiling and slicing, then the offloads none, model, group, sequential. The VAE comes first: it
-    costs next to no time, and its decoding is where memory peaks at large sizes.
+    Raises BackendMisconfigured where the quantization's package is missing.
     """
-    savings = {name: True for name in ("vae_tiling", "vae_slicing") if name not in refused}
-    if any(not getattr(knobs, name) for name in savings):
-        return knobs.model_copy(update=savings)
-    for offload in OFFLOADS[OFFLOADS.index(knobs.offload) + 1 :]:
-        if f"offload={offload}" not in refused:
-            return knobs.model_copy(update={"offload": offload})
-    return None
+    torch: Any = importlib.import_module("torch")
+    formats = {"default": getattr(torch, knobs.dtype)}
+    if knobs.vae_dtype == "float32":
+        formats["vae"] = torch.float32
+    keywords: dict[str, Any] = {"dtype": formats}
+    if knobs.quantization != "none":
+        diffusers: Any = importlib.import_module("diffusers")
+        keywords["quantization_config"] = diffusers.PipelineQuantizationConfig(
+            quant_mapping={name: _quantization(knobs) for name in denoisers}
+        )
+    return keywords
+
+
+def _quantization(knobs: Knobs) -> Any:
+    """One denoiser's configuration. Raises BackendMisconfigured where the package is missing."""
+    if importlib.util.find_spec(knobs.quantization) is None:
+        raise BackendMisconfigured(
+            f"quantization {knobs.quantization} needs a package that is not installed:"
+            f" pip install '{_QUANTIZERS[knobs.quantization]}'"
+        )
+    torch: Any = importlib.import_module("torch")
+    diffusers: Any = importlib.import_module("diffusers")
+    if knobs.quantization == "bitsandbytes":
+        if knobs.quantization_type == "int8":
+            return diffusers.BitsAndBytesConfig(load_in_8bit=True)
+        return diffusers.BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=getattr(torch, knobs.dtype)
+        )
+    packed: Any = importlib.import_module("torchao.quantization")
+    if knobs.quantization_type == "int8":
+        return diffusers.TorchAoConfig(packed.Int8WeightOnlyConfig())
+    return diffusers.TorchAoConfig(packed.Float8DynamicActivationFloat8WeightConfig())
+
+
+def apply(pipeline: Any, knobs: Knobs, *, device: str = "cpu") -> list[str]:
+    """Turn every knob on a pipeline that was loaded with `loading(knobs)`, and put it on the device.
+
+    Says what was applied, a phrase each. Raises BackendMisconfigured, naming the knob that the pipeline lacks.
+    """
+    said = _formats(pipeline, knobs)
+    said += _parallel(pipeline, knobs, device)
+    said += knob_lora.add(pipeline, knobs)
+    said += _attention(pipeline, knobs, device)
+    said += knob_cache.enable(pipeline, knobs)
+    said += place(pipeline, knobs, device=device)
+    return said + _compile(pipeline, knobs, device)
+
+
+def _formats(pipeline: Any, knobs: Knobs) -> list[str]:
+    """Says the formats that the components have. Raises BackendMisconfigured where they are not the knobs'."""
+    held, vae = transformers(pipeline), pipeline.components.get("vae")
+    for name, module in held.items():
+        if knobs.quantization != "none" and getattr(module, "hf_quantizer", None) is None:
+            raise BackendMisconfigured(
+                f"quantization {knobs.quantization}: {name} was loaded unquantized; it is done while loading"
+            )
+        if knobs.quantization == "none" and str(module.dtype) != f"torch.{knobs.dtype}":
+            raise BackendMisconfigured(f"dtype {knobs.dtype}: {name} was loaded as {module.dtype}")
+    said = [f"dtype {knobs.dtype}"] + ([f"VAE {vae.dtype}".replace("torch.", "")] if vae is not None else [])
+    if knobs.quantization != "none":
+        said.append(f"quantization {knobs.quantization} {knobs.quantization_type} of {' and '.join(held)}")
+    return said
+
+
+def _parallel(pipeline: Any, knobs: Knobs, device: str) -> list[str]:
+    """Raises BackendMisconfigured where there are not as many devices, or not as many processes of one group."""
+    degree = knobs.context_parallel
+    if degree == 1:
+        return []
+    torch: Any = importlib.import_module("torch")
+    there = torch.cuda.device_count() if device != "cpu" else 1
+    if there < degree:
+        raise BackendMisconfigured(
+            f"context_parallel {degree} needs as many GPUs, and {there or 'none'} can be used here: set 1"
+        )
+    started = torch.distributed
+    if not (started.is_available() and started.is_initialized() and started.get_world_size() == degree):
+        raise BackendMisconfigured(
+            f"context_parallel {degree} needs {degree} processes of one group: start the worker with torchrun"
+            f" --nproc-per-node {degree}, or set 1"
+        )
+    diffusers: Any = importlib.import_module("diffusers")
+    for name, transformer in transformers(pipeline).items():
+        if getattr(transformer, "_cp_plan", None) is None:
+            kind = type(transformer).__name__
+            raise BackendMisconfigured(
+                f"{name}, a {kind}, cannot be split over devices: set context_parallel to 1"
+            )
+        transformer.enable_parallelism(config=diffusers.ContextParallelConfig(ulysses_degree=degree))
+    return [f"context parallel over {degree} devices"]
+
+
+def _attention(pipeline: Any, knobs: Knobs, device: str) -> list[str]:
+    """Set on every pipeline, the default too: diffusers' setting would else be the last pipeline's.
+
+    Says what was applied. Raises BackendMisconfigured where it cannot be had and `attention_strict` says so.
+    """
+    name, package, gpu_only = _ATTENTION[knobs.attention]
+    wanted = knobs.attention
+    if wanted != "native" and not any(_processors(each) for each in transformers(pipeline).values()):
+        raise BackendMisconfigured(f"{type(pipeline).__name__} has no choice of attention: leave out attention")
+    why = _unusable(pipeline, name, package, gpu_only and device == "cpu")
+    if why and knobs.attention_strict:
+        raise BackendMisconfigured(f"attention {wanted} {why}; or leave out attention_strict")
+    if why:
+        _log.warning("attention %s %s; native is used", wanted, why)
+        _unusable(pipeline, "native", "", False)
+        wanted = "native"
+    return [f"attention {wanted}"]
+
+
+def _unusable(pipeline: Any, name: str, package: str, misses_gpu: bool) -> str:
+    """Set that attention; what keeps it from being used, empty if nothing does."""
+    if misses_gpu:
+        return "runs on GPUs only" + (f", and needs the package {package}" if package else "")
+    try:
+        with _quietly():
+            for transformer in transformers(pipeline).values():
+                transformer.set_attention_backend(name)
+    except (RuntimeError, ImportError) as error:
+        return f"needs the package {package}" if package else f"cannot be used here ({error})"
+    return ""
+
+
+@contextlib.contextmanager
+def _quietly() -> Generator[None]:
+    """Without diffusers' remark that its attention interface may change: it says nothing to whoever runs this."""
+    says = logging.getLogger("diffusers.models.modeling_utils")
+    level = says.level
+    says.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        says.setLevel(level)
+
+
+def _processors(transformer: Any) -> list[Any]:
+    """The attention processors that take a backend."""
+    held = (getattr(module, "processor", None) for module in transformer.modules())
+    return [each for each in held if hasattr(each, "_attention_backend")]
+
+
+def _compile(pipeline: Any, knobs: Knobs, device: str) -> list[str]:
+    """Raises BackendMisconfigured where a transformer names no repeated blocks, or Triton is missing."""
+    if not knobs.compile:
+        return []
+    if device != "cpu" and importlib.util.find_spec("triton") is None:
+        raise BackendMisconfigured(
+            "compile needs the package triton on a GPU: pip install triton, or leave it out"
+        )
+    for name, transformer in transformers(pipeline).items():
+        if not getattr(transformer, "_repeated_blocks", None):
+            kind = type(transformer).__name__
+            raise BackendMisconfigured(f"{name}, a {kind}, has no repeated blocks to compile: leave out compile")
+        transformer.compile_repeated_blocks()
+    return [f"compiled the blocks of {' and '.join(transformers(pipeline))}"]
