@@ -4,6 +4,7 @@
     ├── TaskRejected          fix the input
     ├── BackendMisconfigured  fix the configuration
     ├── BackendUnavailable    retry later: backoff with jitter, honours retry_after, then waiting
+    │   └── SubmissionUnknown a remote render may have begun: submitted again, or asked first, by the job's policy
     ├── BackendFailed         this attempt is lost and counted
     ├── ReplyUnreadable       ask again: three asks in all, then waiting `unclear`
     ├── ReplyBlocked          a safety filter: one more ask, then waiting `backend`
@@ -58,6 +59,10 @@ class BackendUnavailable(CliploopError):
     def __init__(self, message: str, *, retry_after_seconds: float | None = None, outside: str = "") -> None:
         super().__init__(message, outside=outside)
         self.retry_after_seconds = retry_after_seconds
+
+
+class SubmissionUnknown(BackendUnavailable):
+    """A render was submitted and the answer was lost: it may be running, and charged, under an unknown id."""
 
 
 class BackendFailed(CliploopError):

@@ -364,6 +364,12 @@ class Token(Record):
     token: str = ""
 
 
+class Doubt(Record):
+    """A remote render that may have begun without anybody knowing its id."""
+
+    renewals: int = 0  # of the clip's key when this was noted: a later one is somebody's consent to go on
+
+
 class Progressed(Record):
     """A line of history for the planner."""
 

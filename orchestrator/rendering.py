@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from orchestrator.asking import patiently
-from orchestrator.errors import BackendFailed, JobCancelled, JobWaiting
+from orchestrator.errors import BackendFailed, BackendUnavailable, JobCancelled, JobWaiting, SubmissionUnknown
 from orchestrator.frame_counts import clip_seconds
 from orchestrator.ports import Frames, Journal, Ports
-from orchestrator.records import Policy, Rendered, Shot, Spend, Token
+from orchestrator.records import Doubt, Policy, Rendered, Shot, Spend, Token
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Render:
             if self.ports.cancelled():  # what stopping it looks like to some backends: no attempt is counted
                 raise JobCancelled("the job was cancelled") from failure
             lost = clock.now() - started
-            raise BackendFailed(str(failure), spend=Spend(gpu_seconds=lost, wall_seconds=lost)) from failure
+            spend = failure.spend + Spend(gpu_seconds=lost, wall_seconds=lost)
+            raise BackendFailed(str(failure), spend=spend) from failure
         seconds = clip_seconds(clip.num_frames, clip.fps)
         spend = Spend(
             video_seconds=seconds,
@@ -44,44 +45,69 @@ class Render:
         return Rendered(clip=clip, spend=spend)
 
     def _frames(self) -> Frames:
-        resume = self._token()
-        return patiently(
-            self.ports.clock,
-            self.shot.seed,
-            self.key,
-            lambda: self.ports.generator.render(
+        return patiently(self.ports.clock, self.shot.seed, self.key, self._render)
+
+    def _render(self) -> Frames:
+        """Once. What was submitted before, here or in a process that ended, is taken up by its token."""
+        token = self._token()
+        submission = self._submission() if token is None and self.ports.generator.capabilities.remote else 0
+        try:
+            return self.ports.generator.render(
                 self.shot,
-                resume=resume,
+                resume=token,
                 checkpoint=self._checkpoint,
                 progress=lambda fraction: self.ports.progress(self.key, fraction),
                 cancelled=self.ports.cancelled,
-            ),
-        )
+            )
+        except SubmissionUnknown:
+            self._unknown(submission)
+            raise
+        except BackendUnavailable:
+            if submission and self._token() is None:
+                self._note(f"submitting/{submission}/refused")
+            raise
 
     def _checkpoint(self, token: str) -> None:
-        number = 1
-        while self.journal.peek(f"{self.key}/token/{number}", Token) is not None:
-            number += 1
-        self.journal.once(f"{self.key}/token/{number}", {}, Token, lambda: Token(token=token))
+        key = f"token/{self._count('token') + 1}"
+        self.journal.once(f"{self.key}/{key}", {}, Token, lambda: Token(token=token))
 
     def _token(self) -> str | None:
-        """The latest token, if any; notices that a restart fell between submit and token."""
-        latest: str | None = None
-        number = 1
-        while (token := self.journal.peek(f"{self.key}/token/{number}", Token)) is not None:
-            latest, number = token.token, number + 1
-        if latest is None and self.ports.generator.capabilities.remote:
-            self._note_submission()
-        return latest
+        """The latest one, if any."""
+        latest = self._noted(f"token/{self._count('token')}")
+        return None if latest is None else latest.token
 
-    def _note_submission(self) -> None:
-        if self.journal.peek(f"{self.key}/submitting", Token) is None:
-            self.journal.once(f"{self.key}/submitting", {}, Token, Token)
-            return
-        self.journal.once(f"{self.key}/submit_unknown", {}, Token, Token)
-        if self.policy.submit_unknown == "wait" and self.journal.renewals(self.key) == 0:
+    def _submission(self) -> int:
+        """Note that a render is being submitted; its number. First what became of the one before, if that is open.
+
+        Raises JobWaiting if it may be running and the policy says to ask.
+        """
+        number = self._count("submitting")
+        if number and self._noted(f"submitting/{number}/refused") is None:
+            self._unknown(number)
+        self._note(f"submitting/{number + 1}")
+        return number + 1
+
+    def _unknown(self, submission: int) -> None:
+        """This submission may have begun a render, whose id nobody knows. Raises JobWaiting by the policy."""
+        key = f"{self.key}/submit_unknown/{submission}"
+        now = self.journal.renewals(self.key)
+        doubt = self.journal.peek(key, Doubt) or self.journal.once(key, {}, Doubt, lambda: Doubt(renewals=now))
+        if self.policy.submit_unknown == "wait" and now <= doubt.renewals:
             message = (
                 f"{self.key}: stopped between submitting a render and learning its id; it may be running "
                 "and charged already. Run again to submit it anew"
             )
             raise JobWaiting("backend", message, key=self.key)
+
+    def _count(self, kind: str) -> int:
+        """How many entries of that kind there are; they are numbered from 1."""
+        number = 0
+        while self._noted(f"{kind}/{number + 1}") is not None:
+            number += 1
+        return number
+
+    def _noted(self, name: str) -> Token | None:
+        return self.journal.peek(f"{self.key}/{name}", Token)
+
+    def _note(self, name: str) -> None:
+        self.journal.once(f"{self.key}/{name}", {}, Token, Token)

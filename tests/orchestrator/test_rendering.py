@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from orchestrator.errors import JobWaiting
-from orchestrator.records import Shot
+from orchestrator.errors import BackendFailed, BackendUnavailable, JobWaiting, SubmissionUnknown
+from orchestrator.records import Shot, Spend
 from tests.orchestrator.fakes import CAPABILITIES, DONE, MOVE, LabelGenerator, Stage, stage
 
 REMOTE = CAPABILITIES.model_copy(update={"remote": True})
@@ -19,7 +20,9 @@ class Died(BaseException):
 
 
 class RemoteGenerator(LabelGenerator):
-    """Submits, hands over a token, then renders; dies once at the named moment."""
+    """Submits, hands over a token, then renders; dies, or fails with these errors, at the named moment."""
+
+    errors: Sequence[Exception] = ()
 
     def __init__(self, die: str) -> None:
         super().__init__(REMOTE)
@@ -39,6 +42,9 @@ class RemoteGenerator(LabelGenerator):
 
     def _maybe_die(self, moment: str) -> None:
         if self.die == moment:
+            if self.errors:
+                error, *self.errors = self.errors
+                raise error
             self.die = ""
             raise Died
 
@@ -65,7 +71,7 @@ def test_a_stop_between_submit_and_token_is_recorded_and_submitted_again() -> No
         s.run()
     assert s.run().kind == "completed"
     assert generator.submitted == 2
-    assert "step/1/attempt/1/clip/submit_unknown" in s.journal.entries
+    assert "step/1/attempt/1/clip/submit_unknown/1" in s.journal.entries
 
 
 def test_by_policy_it_waits_for_a_person_first() -> None:
@@ -84,4 +90,67 @@ def test_an_undisturbed_remote_render_leaves_no_doubt() -> None:
     s.run()
     assert generator.submitted == 1
     assert "step/1/attempt/1/clip/token/1" in s.journal.entries
-    assert "step/1/attempt/1/clip/submit_unknown" not in s.journal.entries
+    assert not [key for key in s.journal.entries if "submit_unknown" in key or "refused" in key]
+
+
+def test_a_poll_that_fails_is_tried_again_by_the_token_and_pays_once() -> None:
+    s, generator = remote_stage("after the token")
+    generator.errors = [BackendUnavailable("503")]
+    assert s.run().kind == "completed"
+    assert (generator.submitted, generator.polled) == (1, ["token-1"])
+
+
+def test_every_open_window_is_asked_about_by_itself() -> None:
+    s, generator = remote_stage("before the token", submit_unknown="wait")
+    key = "step/1/attempt/1/clip"
+    with pytest.raises(Died):
+        s.run()
+    with pytest.raises(JobWaiting, match="charged already"):
+        s.run()
+    s.journal.renewed[key] = 1
+    generator.die = "before the token"
+    with pytest.raises(Died):
+        s.run()
+    with pytest.raises(JobWaiting, match="charged already"):
+        s.run()
+    assert generator.submitted == 2
+    s.journal.renewed[key] = 2
+    assert s.run().kind == "completed"
+    assert f"{key}/submit_unknown/2" in s.journal.entries
+
+
+def test_a_submission_that_was_refused_leaves_no_doubt() -> None:
+    s, generator = remote_stage("before the token", submit_unknown="wait")
+    generator.errors = [BackendUnavailable("connection refused"), BackendUnavailable("503")]
+    with pytest.raises(Died):
+        s.run()
+    assert generator.submitted == 3
+    assert "step/1/attempt/1/clip/submitting/2/refused" in s.journal.entries
+    assert "step/1/attempt/1/clip/submit_unknown/2" not in s.journal.entries
+
+
+def test_an_answer_that_was_lost_is_submitted_again() -> None:
+    s, generator = remote_stage("before the token")
+    generator.errors = [SubmissionUnknown("no answer")]
+    with pytest.raises(Died):
+        s.run()
+    assert generator.submitted == 2
+    assert "step/1/attempt/1/clip/submit_unknown/1" in s.journal.entries
+
+
+def test_or_asked_about_first_by_policy() -> None:
+    s, generator = remote_stage("before the token", submit_unknown="wait")
+    generator.errors = [SubmissionUnknown("no answer")]
+    with pytest.raises(JobWaiting, match="charged already"):
+        s.run()
+    assert generator.submitted == 1
+
+
+def test_what_a_lost_render_cost_is_counted() -> None:
+    s, generator = remote_stage("after the token")
+    generator.errors = [BackendFailed("the file is cut", spend=Spend(usd=1.6)), BackendFailed("again")]
+    with pytest.raises(Died):
+        s.run()
+    failed = s.journal.entries["step/1/attempt/1/clip"][2]
+    assert failed is not None
+    assert failed.spend.usd == 1.6
