@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,11 +75,13 @@ def _load(pipeline: Any, lora: Lora, name: str, adapter: str) -> None:
         where["weight_name"] = lora.file
     shown = f"{lora.path}/{lora.file}" if lora.file else lora.path
     try:
-        pipeline.load_lora_weights(
-            lora.path, adapter_name=adapter, local_files_only=True, use_safetensors=True, **where
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Already found a `peft_config`")  # a second adapter is meant
+            pipeline.load_lora_weights(
+                lora.path, adapter_name=adapter, local_files_only=True, use_safetensors=True, **where
+            )
     except Exception as error:  # a file that is cut, of another model, absent: each library its own class
-        first = str(error).strip().splitlines()
+        first = str(error.__context__ or error).strip().splitlines()
         raise BackendMisconfigured(
             f"lora {shown} cannot be loaded into {name} ({first[0] if first else type(error).__name__}): give a"
             " .safetensors file that was trained on this model"

@@ -125,16 +125,15 @@ def _parallel(pipeline: Any, knobs: Knobs, device: str) -> list[str]:
     if degree == 1:
         return []
     torch: Any = importlib.import_module("torch")
-    there = torch.cuda.device_count() if device != "cpu" else 1
-    if there < degree:
+    if device != "cpu" and (there := torch.cuda.device_count()) < degree:
         raise BackendMisconfigured(
-            f"context_parallel {degree} needs as many GPUs, and {there or 'none'} can be used here: set 1"
+            f"context_parallel {degree} needs as many GPUs, and {there} can be used here: set 1"
         )
-    started = torch.distributed
-    if not (started.is_available() and started.is_initialized() and started.get_world_size() == degree):
+    group = torch.distributed
+    if not (group.is_available() and group.is_initialized() and group.get_world_size() == degree):
         raise BackendMisconfigured(
-            f"context_parallel {degree} needs {degree} processes of one group: start the worker with torchrun"
-            f" --nproc-per-node {degree}, or set 1"
+            f"context_parallel {degree} needs as many devices, each with a process of one group (torchrun), and"
+            " this is one process: set 1"
         )
     diffusers: Any = importlib.import_module("diffusers")
     for name, transformer in transformers(pipeline).items():
@@ -154,6 +153,10 @@ def _attention(pipeline: Any, knobs: Knobs, device: str) -> list[str]:
     """
     name, package, gpu_only = _ATTENTION[knobs.attention]
     wanted = knobs.attention
+    if wanted == "flex" and not knobs.compile:
+        raise BackendMisconfigured(
+            "attention flex holds the whole score matrix unless it is compiled: set compile too, or native"
+        )
     if wanted != "native" and not any(_processors(each) for each in transformers(pipeline).values()):
         raise BackendMisconfigured(f"{type(pipeline).__name__} has no choice of attention: leave out attention")
     why = _unusable(pipeline, name, package, gpu_only and device == "cpu")
