@@ -1,0 +1,99 @@
+"""Where a server of `POST /v1/videos` is, what it takes and what it renders: it does not say so itself."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from generators.remote_clip import rule
+from generators.remote_window import Aspect, Fill
+from orchestrator.records import Record, Size
+
+POLL_AFTER = "openai-poll-after-ms"
+
+
+class OpenAIVideosOptions(Record):
+    """Where the server is, what it takes and what it renders."""
+
+    base_url: str = Field(description="Of the API, with its version: http://gpu-box:8091/v1.", min_length=1)
+    model: str = Field(default="", description="As the server names it; empty: its only or default one.")
+    dialect: Literal["diffusion", "openai", "cliploop"] = Field(
+        default="diffusion",
+        description="Which fields are sent beside prompt, picture, model and size. diffusion (vLLM-Omni, SGLang,"
+        " LightX2V): num_frames, fps, seed, num_inference_steps, guidance_scale. openai: seconds alone. cliploop:"
+        " seconds and seed, for one plain render without a loop of its own.",
+    )
+    api_key_env: str = Field(default="OPENAI_API_KEY", description="The environment variable that holds the key.")
+    ca_file: str = Field(
+        default="", description="Certificates (PEM) that HTTPS is verified by, beside the usual."
+    )
+    sizes: str = Field(default="", description="The only frame sizes it renders, such as 1280x720,720x1280.")
+    aspect: Aspect = Field(
+        default="pad",
+        description="With `sizes`: pad the canvas up to a frame and cut it out again, or crop its middle to the"
+        " frame's shape, around which the start picture stands still. Never stretched.",
+    )
+    fill: Fill = Field(default="edge", description="What it is padded with: its edge's pixels, or a colour.")
+    seconds: str = Field(default="", description="The only durations it renders, such as 4,8,12.")
+    fps: float = Field(default=16.0, ge=1, le=120, description="Frames a second that are asked for.")
+    size_multiple: int = Field(default=16, ge=1, description="Sides are multiples of this. Unused with `sizes`.")
+    min_side: int = Field(default=64, ge=1, description="Pixels.")
+    max_side: int = Field(default=1280, ge=16, description="Pixels.")
+    max_pixels: int = Field(default=1280 * 720, ge=256, description="Of a frame.")
+    frame_step: int = Field(default=4, ge=1, description="Frame counts are step·k + offset.")
+    frame_offset: int = Field(default=1, ge=0, description="See frame_step.")
+    min_frames: int = Field(default=5, ge=2, description="Of a clip. Unused with `seconds`.")
+    max_frames: int = Field(default=81, ge=2, description="Of a clip. Unused with `seconds`.")
+    prompt_chars: int = Field(default=4000, ge=1, description="The longest prompt it takes.")
+    chainable: bool = Field(default=True, description="False where the server re-imagines the start picture.")
+    usd_per_video_second: float = Field(default=0.0, ge=0, description="What a second of video costs.")
+    poll_seconds: float = Field(
+        default=2.0, gt=0, le=60, description=f"Between two looks, unless the server says {POLL_AFTER}."
+    )
+    limit_seconds: float = Field(default=1700.0, gt=0, description="After which a render is given up.")
+    cancel_seconds: float = Field(
+        default=15.0, ge=0, description="How long a cancelled job waits for the server to stop its render."
+    )
+    request_seconds: float = Field(default=60.0, gt=0, description="For one exchange with the server.")
+    max_mebibytes: int = Field(default=512, ge=1, description="The largest video that is loaded.")
+
+    @field_validator("sizes")
+    @classmethod
+    def _sizes(cls, text: str) -> str:
+        _sizes_of(text)
+        return text
+
+    @field_validator("seconds")
+    @classmethod
+    def _seconds(cls, text: str) -> str:
+        if text:
+            rule(_numbers(text))
+        return text
+
+    @property
+    def frame_sizes(self) -> list[Size]:
+        """The only ones; empty: any."""
+        return _sizes_of(self.sizes)
+
+    @property
+    def durations(self) -> list[int]:
+        """The only ones, in seconds; empty: any."""
+        return _numbers(self.seconds) if self.seconds else []
+
+
+def _sizes_of(text: str) -> list[Size]:
+    found: list[Size] = []
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        width, _, height = part.partition("x")
+        if not (width.isdigit() and height.isdigit() and int(width) and int(height)):
+            raise ValueError("sizes are written like 1280x720,720x1280")
+        found.append(Size(width=int(width), height=int(height)))
+    return found
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [each.strip() for each in text.split(",")]
+    if not all(part.isdigit() and int(part) for part in parts):
+        raise ValueError("durations are whole seconds, written like 4,8,12")
+    return [int(part) for part in parts]

@@ -1,0 +1,259 @@
+"""What renders on somebody else's machine share: keys, waiting, bounded downloads, and what a fault means.
+
+Knows no vendor and no vendor's client: errors of HTTP clients are told apart by their causes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from orchestrator.errors import (
+    BackendFailed,
+    BackendMisconfigured,
+    BackendUnavailable,
+    CliploopError,
+    JobCancelled,
+    SubmissionUnknown,
+)
+
+LOOK_EVERY_SECONDS = 0.1  # how soon a cancelled job is noticed
+LONGEST_POLL_SECONDS = 60.0
+POLLS_FAILED_AT_MOST = 5  # in a row; then the job waits, and is taken up by its token
+MAX_CHARS = 300  # of a server's own words
+
+
+class RenderFiltered(BackendFailed):
+    """A safety filter withheld the render: a counted attempt without a verdict, never a reject."""
+
+
+class RenderEmpty(BackendFailed):
+    """The vendor called the render done and gave no video."""
+
+
+@dataclass
+class Watch:
+    """Who watches a render: told how far it is, asked whether to go on. The fraction never falls."""
+
+    progress: Callable[[float], None]
+    cancelled: Callable[[], bool]
+    fraction: float = 0.0
+
+    def tell(self, fraction: float) -> None:
+        """At least what was told before."""
+        self.fraction = max(self.fraction, min(1.0, fraction))
+        self.progress(self.fraction)
+
+    def stop_if_cancelled(self) -> None:
+        """Raises JobCancelled."""
+        if self.cancelled():
+            raise JobCancelled("the render was cancelled")
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, watched: `progress` may raise too, where a worker is to end. Raises JobCancelled."""
+        until = time.monotonic() + seconds
+        while True:
+            self.tell(self.fraction)
+            self.stop_if_cancelled()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, LOOK_EVERY_SECONDS))
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a remote render: `value` once it is done; until then when to look again, and how far it is."""
+
+    value: Any = None
+    again_seconds: float = 0.0
+    fraction: float = 0.0
+
+
+@dataclass
+class Patience:
+    """Looks at a remote render until it is done; a few failed looks in a row are no failed render."""
+
+    watch: Watch
+    limit_seconds: float
+    began: float = field(default_factory=time.monotonic)
+
+    def until_done(self, look: Callable[[], Look]) -> Any:
+        """The value. Raises JobCancelled, BackendFailed if late, BackendUnavailable if looks keep failing."""
+        failed = 0
+        while True:
+            try:
+                seen = look()
+                failed = 0
+            except BackendUnavailable as error:
+                failed += 1
+                if failed > POLLS_FAILED_AT_MOST:
+                    raise
+                seen = Look(again_seconds=max(0.25 * 2**failed, error.retry_after_seconds or 0.0))
+            if seen.value is not None:
+                return seen.value
+            self.watch.tell(seen.fraction)
+            if time.monotonic() - self.began > self.limit_seconds:
+                raise BackendFailed(
+                    f"the remote render was not done after {self.limit_seconds:g} s: raise limit_seconds, or ask"
+                    " for fewer frames"
+                )
+            self.watch.wait(min(seen.again_seconds, LONGEST_POLL_SECONDS))
+
+
+def key_from(names: Iterable[str]) -> str:
+    """The first of these environment variables that is set and not empty, or ""."""
+    return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
+
+
+def told(text: Any, *secrets: str) -> str:
+    """A server's own words on one line, cut, without our secrets and without markup."""
+    plain = re.sub(r"<[^<>]{0,2000}>", " ", str(text))
+    for secret in secrets:
+        if secret:
+            plain = plain.replace(secret, "…")
+    plain = " ".join(plain.split())
+    return plain if len(plain) <= MAX_CHARS else f"{plain[:MAX_CHARS]}…"
+
+
+def place(url: str) -> str:
+    """Scheme, host, port and path of an address, without a user's name and password."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    where = f"[{host}]" if ":" in host else host
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{where}{port}{parts.path.rstrip('/')}"
+
+
+def trust(ca_file: str) -> ssl.SSLContext | bool:
+    """What HTTPS is verified by: the usual authorities and those in this file. Raises BackendMisconfigured."""
+    if not ca_file:
+        return True
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(cafile=Path(ca_file).expanduser())
+    except (OSError, ssl.SSLError) as error:
+        raise BackendMisconfigured(f"ca_file: {ca_file!r} holds no certificates in PEM ({error})") from error
+    return context
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and all that led to it."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def connection_fault(error: BaseException, url: str, *, submitting: bool = False) -> CliploopError:
+    """What a broken exchange with a server means to the caller.
+
+    `submitting`: a render may have begun unless the connection was never made.
+    """
+    where = place(url)
+    chain = list(causes(error))
+    kinds = {kind.__name__ for one in chain for kind in type(one).__mro__}
+    if any(isinstance(one, ssl.SSLCertVerificationError) for one in chain) or "CERTIFICATE_VERIFY_FAILED" in str(
+        error
+    ):
+        return BackendMisconfigured(
+            f"{where}: its TLS certificate is not trusted (self-signed, expired, or for another name): set"
+            " ca_file to its certificate authority in PEM, or correct the address"
+        )
+    if any(isinstance(one, ssl.SSLError) for one in chain):
+        return BackendUnavailable(f"{where}: no TLS connection could be made; is it http:// instead of https://?")
+    if any(isinstance(one, ConnectionRefusedError) for one in chain):
+        return BackendUnavailable(f"{where}: connection refused: is the server running, and the port right?")
+    if any(isinstance(one, socket.gaierror) for one in chain):
+        return BackendUnavailable(f"{where}: there is no such host, or no name server: check the address")
+    if kinds & {"ConnectError", "ConnectTimeout"}:
+        return BackendUnavailable(f"{where}: no connection could be made: is the server running?")
+    if kinds & {"UnsupportedProtocol", "InvalidURL"}:
+        return BackendMisconfigured(f"{where}: this is no address of a server: write https://host/v1")
+    late = kinds & {"TimeoutException", "APITimeoutError", "TimeoutError"}
+    what = "no answer in time" if late else "the connection broke off"
+    if submitting:
+        return SubmissionUnknown(f"{where}: {what} while a render was submitted; it may have begun")
+    return BackendUnavailable(f"{where}: {what}")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds of `retry-after-ms` or `Retry-After` (seconds or a date); None if it says nothing of use."""
+    try:
+        if (millis := headers.get("retry-after-ms")) is not None:
+            return _sensible(float(millis) / 1000)
+        said = headers.get("retry-after") or headers.get("Retry-After")
+        if said is None:
+            return None
+        if re.fullmatch(r"\d+(\.\d+)?", said.strip()):
+            return _sensible(float(said))
+        return _sensible(parsedate_to_datetime(said).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _sensible(seconds: float) -> float | None:
+    return min(seconds, 24 * 3600.0) if seconds >= 0 else None
+
+
+def collected(chunks: Iterable[bytes], limit_bytes: int, watch: Watch) -> bytes:
+    """A download as a whole, never more than that. Raises BackendFailed, JobCancelled; nothing of it is kept."""
+    data = bytearray()
+    for chunk in chunks:
+        data += chunk
+        if len(data) > limit_bytes:
+            raise BackendFailed(
+                f"the video is larger than {limit_bytes // (1 << 20)} MiB and was not loaded: raise max_mebibytes"
+            )
+        watch.stop_if_cancelled()
+    return bytes(data)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a server answered instead of doing it: status, its words, and which key it was asked with."""
+
+    url: str
+    status: int
+    words: str
+    headers: Mapping[str, str]
+    key_name: str
+    submitting: bool = False
+
+    def fault(self) -> CliploopError | None:
+        """What every server means by its status; None where that depends on what was asked (400, 404, 422)."""
+        said = f": {self.words}" if self.words else ""
+        where = place(self.url)
+        if self.status in (401, 403):
+            return BackendMisconfigured(
+                f"{where}: the key was refused ({self.status}{said}): set a valid one in the environment variable"
+                f" {self.key_name}"
+            )
+        if self.status == 413:
+            return BackendMisconfigured(
+                f"{where}: the start picture is too large for it (413{said}): lower max_side"
+            )
+        wait = retry_after(self.headers)
+        if self.submitting and self.status in (408, 502, 504):
+            what = f"{where}: {self.status} while a render was submitted{said}; it may have begun"
+            return SubmissionUnknown(what, retry_after_seconds=wait)
+        if self.status == 429:
+            what = f"{where}: too many requests, or the quota is used up (429{said})"
+            return BackendUnavailable(what, retry_after_seconds=wait)
+        if self.status in (408, 409, 425) or self.status >= 500:
+            what = f"{where}: it cannot do it now ({self.status}{said})"
+            return BackendUnavailable(what, retry_after_seconds=wait)
+        if 300 <= self.status < 400:
+            return BackendMisconfigured(f"{where}: it answers {self.status}, it has moved: correct the address")
+        return None

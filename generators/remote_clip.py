@@ -1,0 +1,183 @@
+"""Frames out of a video that a server sent: counted, not believed; each at its own time; nothing half is used.
+
+An empty file, an HTML page, a cut file and one without a video are told apart.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import av
+import numpy as np
+from av.error import FFmpegError
+from av.video.frame import VideoFrame
+
+from media.pictures import Frame, Frames
+from media.probe import boxes
+from orchestrator.errors import BackendFailed
+from orchestrator.records import Size, Spend
+
+MAX_SIDE = 8192
+MAX_BYTES = 4 << 30  # of the frames on the canvas
+_SAME_RATE = 0.005  # 23.976 counts as 24: half a frame of a clip of eight seconds
+_BT709 = 1
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the loop asked for: `fit` brings a frame onto the canvas; `usd` is the cost, used or not."""
+
+    fps: float
+    num_frames: int
+    fit: Callable[[Frame], Frame]
+    usd: float = 0.0
+
+    @property
+    def cost(self) -> Spend:
+        return Spend(usd=self.usd)
+
+
+def clip_frames(data: bytes, wanted: Wanted) -> Frames:
+    """(T, H, W, 3) uint8 RGB as fitted, at `wanted.fps`: of a video at another rate the frames nearest in time.
+
+    T is what the video holds, which may be other than was asked. Raises BackendFailed, with the cost.
+    """
+    try:
+        _refuse_other_kinds(data)
+        frames = _resampled(_timed(data), wanted)
+        block = _stacked(frames, wanted)
+    except BackendFailed as failure:
+        raise type(failure)(str(failure), spend=wanted.cost) from failure
+    except (FFmpegError, IndexError, ValueError, OSError, MemoryError) as error:
+        raise BackendFailed(
+            f"the video that came back ({len(data)} bytes) cannot be decoded: {type(error).__name__}",
+            spend=wanted.cost,
+        ) from error
+    return block
+
+
+def _refuse_other_kinds(data: bytes) -> None:
+    if not data:
+        raise BackendFailed("the video that came back is empty (0 bytes)")
+    head = data[:512].lstrip().lower()
+    if head.startswith((b"<!doctype", b"<html", b"<?xml")) or b"<html" in head:
+        raise BackendFailed(
+            "an HTML page came back instead of a video: is there a proxy or a sign-in page before the server?"
+        )
+    if head.startswith((b"{", b"[")):
+        raise BackendFailed("JSON came back instead of a video")
+    if data[4:8] == b"ftyp" and b"moov" not in {name for name, _ in boxes(data)}:
+        raise BackendFailed(f"the video that came back is cut ({len(data)} bytes): it has no index")
+
+
+def _timed(data: bytes) -> Iterator[tuple[float, Frame]]:
+    """Every frame with its time in seconds from the first. Raises BackendFailed if frames are missing."""
+    with av.open(io.BytesIO(data), mode="r") as container:
+        if not container.streams.video:
+            raise BackendFailed("what came back holds no video, only other streams")
+        stream = container.streams.video[0]
+        stream.thread_type = "AUTO"
+        size = Size(width=max(1, stream.width), height=max(1, stream.height))
+        if max(size.width, size.height) > MAX_SIDE:
+            raise BackendFailed(f"the video that came back is {size}, more than {MAX_SIDE} pixels wide or high")
+        rate = float(stream.average_rate or stream.guessed_rate or 0)
+        declared, count, first, unshown = stream.frames, 0, None, 0
+        for packet in container.demux(stream):
+            unshown += packet.is_discard  # before an edit list's start
+            for frame in packet.decode():
+                at = float(frame.time or 0.0) if frame.pts is not None else count / rate if rate else 0.0
+                first = at if first is None else first
+                count += 1
+                yield at - first, _rgb(frame)
+        if count < declared - unshown:
+            raise BackendFailed(
+                f"the video that came back is cut: {count} of its {declared} frames are there ({len(data)} bytes)"
+            )
+    if count < 2:
+        raise BackendFailed(f"the video that came back has {count} frames: no clip, which has at least two")
+
+
+def _resampled(timed: Iterator[tuple[float, Frame]], wanted: Wanted) -> Iterator[Frame]:
+    """Frames at the wanted rate. At (nearly) the same rate every frame once, whatever its time stamp."""
+    earlier: list[tuple[float, Frame]] = []
+    for each in timed:  # the rate is known from the first two
+        earlier.append(each)
+        if len(earlier) == 2:
+            break
+    if len(earlier) < 2:
+        yield from (frame for _, frame in earlier)
+        return
+    step = earlier[1][0] - earlier[0][0]
+    same = step <= 0 or abs(step * wanted.fps - 1) <= _SAME_RATE
+    rest = _chained(earlier, timed)
+    if same:
+        yield from (frame for _, frame in rest)
+        return
+    yield from _nearest(rest, wanted.fps)
+
+
+def _chained(
+    first: list[tuple[float, Frame]], rest: Iterator[tuple[float, Frame]]
+) -> Iterator[tuple[float, Frame]]:
+    yield from first
+    yield from rest
+
+
+def _nearest(timed: Iterator[tuple[float, Frame]], fps: float) -> Iterator[Frame]:
+    """At 0, 1/fps, 2/fps … up to the last frame's time the frame that is nearest, the earlier one on a tie."""
+    number = 0
+    held: tuple[float, Frame] | None = None
+    for at, frame in timed:
+        while held is not None and number / fps <= at and number / fps - held[0] <= at - number / fps:
+            yield held[1]
+            number += 1
+        held = (at, frame)
+    if held is not None and number / fps <= held[0] + 1e-6:
+        yield held[1]
+
+
+def _stacked(frames: Iterator[Frame], wanted: Wanted) -> Frames:
+    fitted: list[Frame] = []
+    held = 0
+    for frame in frames:
+        fitted.append(wanted.fit(frame))
+        held += fitted[-1].nbytes
+        if held > MAX_BYTES:
+            raise BackendFailed(
+                f"the video that came back is far longer than the {wanted.num_frames} frames that were asked for"
+            )
+    if len({frame.shape for frame in fitted}) > 1:
+        raise BackendFailed("the video that came back changes its size half-way")
+    return np.stack(fitted)
+
+
+def _rgb(frame: VideoFrame) -> Frame:
+    """(H, W, 3) uint8. Without a word on its colours, BT.709 from 720 lines on, as players take it."""
+    plain: Any = frame
+    if frame.format.name.startswith(("rgb", "gbr", "bgr")):
+        return plain.to_ndarray(format="rgb24")
+    matrix = "ITU709" if _is_709(frame) else "ITU601"
+    return plain.to_ndarray(format="rgb24", src_colorspace=matrix, dst_colorspace=matrix)
+
+
+def _is_709(frame: VideoFrame) -> bool:
+    said = int(frame.colorspace)
+    return said == _BT709 or (said == 2 and frame.height >= 720)
+
+
+def rule(counts: list[int]) -> tuple[int, int, int, int]:
+    """(frame_step, frame_offset, min_frames, max_frames) of these counts. Raises ValueError if uneven."""
+    steps = {later - earlier for earlier, later in pairwise(counts)}
+    if not counts or len(steps) > 1 or any(step <= 0 for step in steps):
+        raise ValueError("the durations must rise evenly, like 4,8,12")
+    step = steps.pop() if steps else counts[0]
+    return step, counts[0] % step, counts[0], counts[-1]
+
+
+def shortest(durations: list[int], seconds: float) -> int:
+    """The shortest of these durations in which so many seconds fit, else the longest."""
+    return next((one for one in durations if one >= seconds - 1e-6), durations[-1])
