@@ -96,8 +96,8 @@ def _machine(torch: Any, device: str, geometry: Geometry) -> str:
     diffusers: Any = importlib.import_module("diffusers")
     clip = f"{geometry.width}x{geometry.height}, {geometry.num_frames} frames, {geometry.denoising_steps} steps"
     return (
-        f"{geometry.name}, {geometry.layers} layers, random weights, {clip}; {where}; torch {torch.__version__}, diffusers"
-        f" {diffusers.__version__}"
+        f"{geometry.name}, {geometry.layers} layers, random weights, {clip}; {where}; torch {torch.__version__},"
+        f" diffusers {diffusers.__version__}"
     )
 
 
@@ -106,11 +106,11 @@ def _measured(
 ) -> list[dict[str, Any]]:
     """Rows as records, printed one by one. A knob that is missing or does not fit says so in its row."""
     begun = time.monotonic()
-    step, why = _attempted(bench.probe)
-    if step is None:
+    probed, why = _attempted(bench.probe)
+    if probed is None:
         print(f"plain {why}: nothing to compare with; --layers, --width, --height and --frames make it smaller")
         return [{"knob": PLAIN, "figures": None, "output": None, "not_measured": why}]
-    setup = time.monotonic() - begun
+    step, setup = probed
     ready = [each for each in variants if not missing(each, device)]
     seconds = {each.name: _estimate(each, geometry, step, setup) for each in ready}
     print(f"estimate: {sum(seconds.values()):.0f} s for {len(ready)} rows, from a step of {step:.3g} s\n")

@@ -56,12 +56,13 @@ class Bench:
         self._latents: Any = None
         self._frames: Any = None
 
-    def probe(self) -> float:
-        """Seconds of one plain denoising step, both passes, the second of two: for the estimate."""
-        built, given = self._built(Knobs.model_validate({"dtype": self._dtype}))
+    def probe(self) -> tuple[float, float]:
+        """Seconds of one plain denoising step, the second time, and of building: for the estimate."""
+        given = Knobs.model_validate({"dtype": self._dtype})
+        (built, _), setup = self._timed(lambda: self._made(given, ""))
         embeds = self._embeds(built)
         clocks = [self._denoised(built, given, embeds, WARM_UP_STEPS)[1] for _ in range(2)]
-        return clocks[1] / WARM_UP_STEPS
+        return clocks[1] / WARM_UP_STEPS, setup
 
     def run(self, variant: Variant) -> tuple[Figures, Output | None]:
         """Figures of a variant; how its output differs, None for the baseline itself, which has to come first."""
@@ -96,10 +97,6 @@ class Bench:
         """Only the VAE's part, on the baseline's latents."""
         figures, frames = self._through_vae(built, self._latents, applied, None)
         return figures, self._compared(None, frames)
-
-    def _built(self, given: Knobs) -> tuple[Built, Knobs]:
-        built, _ = self._made(given, "")
-        return built, given
 
     def _made(self, given: Knobs, quantized: str) -> tuple[Built, list[str]]:
         """A fresh pipeline with these knobs on: nothing of an earlier variant is left on it."""
@@ -168,7 +165,8 @@ class Bench:
 
     def _calibrated(self) -> dict[str, Any]:
         """MagCache's ratios of this model at these steps."""
-        built, given = self._built(Knobs.model_validate({"dtype": self._dtype}))
+        given = Knobs.model_validate({"dtype": self._dtype})
+        built, _ = self._made(given, "")
         embeds, steps = self._embeds(built), self._geometry.denoising_steps
         return calibrate(
             built.pipeline, lambda callback: self._denoised(built, given, embeds, steps, callback=callback)
@@ -202,7 +200,9 @@ class Bench:
         return figures, frames
 
     def _compared(self, latents: Any, frames: Any) -> Output | None:
-        """Against the baseline; the first output becomes it."""
+        """Against the baseline; the first output becomes it. Raises ValueError where numbers ran over."""
+        if latents is not None and not bool(latents.isfinite().all()):
+            raise ValueError("the latents are not finite: this number format does not hold them")
         if self._frames is None:
             self._latents, self._frames = latents, frames
             return None

@@ -97,7 +97,7 @@ def missing(variant: Variant, device: str) -> str:
 
 def knobs(variant: Variant, geometry: Geometry, *, dtype: str, adapter: Path, ratios: Mapping[str, Any]) -> Knobs:
     """The variant's options; `adapter` is the file that lightning loads, `ratios` are magcache's."""
-    options = {"dtype": dtype, **variant.options}
+    options = {"dtype": dtype, "attention_strict": True, **variant.options}
     if options.get("vae_tiling") and geometry.vae_tile is not None:
         options["vae_tile"] = geometry.vae_tile
     if options.get("cache") == "magcache":

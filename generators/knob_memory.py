@@ -85,7 +85,7 @@ def _vae(pipeline: Any, knobs: Knobs, lacking: frozenset[str]) -> list[str]:
 def _take_down(pipeline: Any) -> None:
     """Remove the offload that is there, of any kind; weights lie in main memory or on the device then."""
     hooks: Any = importlib.import_module("diffusers.hooks")
-    if getattr(pipeline, "_all_hooks", None):
+    if any(hasattr(module, "_hf_hook") for module in _modules(pipeline).values()):
         pipeline.remove_all_hooks()
         pipeline._all_hooks = []
     for module in _modules(pipeline).values():

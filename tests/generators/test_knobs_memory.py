@@ -104,3 +104,12 @@ def test_a_vae_that_lacks_it_is_refused_by_name(name: str) -> None:
         apply(pipeline, Knobs.model_validate({"dtype": "float32", name: True}))
     assert name in refusals(pipeline)
     apply(pipeline, Knobs(dtype="float32"))
+
+
+def test_an_offload_that_was_there_is_taken_down_before_the_next_one() -> None:
+    made = rig()
+    made.pipeline.enable_model_cpu_offload(device="cpu")  # what a GPU would have, with the CPU as its device
+    assert hasattr(made.pipeline.transformer, "_hf_hook")
+    place(made.pipeline, Knobs(dtype="float32", offload="group"))
+    assert not hasattr(made.pipeline.transformer, "_hf_hook")
+    assert np.array_equal(made.render(), plain())
