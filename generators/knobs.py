@@ -95,9 +95,9 @@ def apply(pipeline: Any, knobs: Knobs, *, device: str = "cpu") -> list[str]:
     Says what was applied, a phrase each. Raises BackendMisconfigured, naming the knob that the pipeline lacks.
     """
     said = _formats(pipeline, knobs)
-    said += _parallel(pipeline, knobs, device)
     said += knob_lora.add(pipeline, knobs)
     said += _attention(pipeline, knobs, device)
+    said += _parallel(pipeline, knobs, device)
     said += knob_cache.enable(pipeline, knobs)
     said += place(pipeline, knobs, device=device)
     return said + _compile(pipeline, knobs, device)
@@ -125,17 +125,19 @@ def _parallel(pipeline: Any, knobs: Knobs, device: str) -> list[str]:
     if degree == 1:
         return []
     torch: Any = importlib.import_module("torch")
-    if device != "cpu" and (there := torch.cuda.device_count()) < degree:
+    there = torch.cuda.device_count() if device != "cpu" else 0
+    if there < degree:
         raise BackendMisconfigured(
             f"context_parallel {degree} needs as many GPUs, and {there} can be used here: set 1"
         )
     group = torch.distributed
     if not (group.is_available() and group.is_initialized() and group.get_world_size() == degree):
         raise BackendMisconfigured(
-            f"context_parallel {degree} needs as many devices, each with a process of one group (torchrun), and"
-            " this is one process: set 1"
+            f"context_parallel {degree} needs as many processes of one group, one per GPU (torchrun), and this is"
+            " one process: set 1"
         )
     diffusers: Any = importlib.import_module("diffusers")
+    torch.cuda.set_device(group.get_rank() % there)
     for name, transformer in transformers(pipeline).items():
         if getattr(transformer, "_cp_plan", None) is None:
             kind = type(transformer).__name__

@@ -132,7 +132,9 @@ def test_quantization_that_was_not_done_while_loading_is_noticed() -> None:
 
 
 def test_context_parallelism_is_refused_on_one_device() -> None:
-    with pytest.raises(BackendMisconfigured, match="context_parallel 2 needs as many devices"):
+    with pytest.raises(
+        BackendMisconfigured, match="context_parallel 2 needs as many GPUs, and 0 can be used here"
+    ):
         rig(context_parallel=2)
 
 
