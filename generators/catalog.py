@@ -21,6 +21,11 @@ GENERATORS = Catalog(
         "simulated-perfect": Line(*_SIMULATED, {"profile": "perfect"}),
         "simulated-veo": Line(*_SIMULATED, {"profile": "veo-3.1"}),
         "simulated-cosmos": Line(*_SIMULATED, {"profile": "cosmos-2.5"}),
+        "openai_videos": Line(
+            "generators.openai_videos:build",
+            "generators.openai_videos:OpenAIVideosOptions",
+            "generators.openai_videos:figures",
+        ),
     },
 )
 

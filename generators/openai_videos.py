@@ -24,11 +24,12 @@ import numpy as np
 from generators.openai_videos_options import OpenAIVideosOptions
 from generators.openai_videos_server import VideoServer
 from generators.remote import Watch, place
-from generators.remote_clip import Wanted, clip_frames, rule, shortest
+from generators.remote_clip import Wanted, clip_frames, duration, rule
 from generators.remote_window import require_shape, window
 from media.frames import FrameReader
 from media.pictures import Frame, encode_png
 from orchestrator.errors import BackendFailed, BackendMisconfigured, JobCancelled
+from orchestrator.frame_counts import clip_seconds, snap
 from orchestrator.ports import Frames
 from orchestrator.records import Capabilities, Shot, Size
 
@@ -115,18 +116,18 @@ class OpenAIVideos:
     def _fields(self, shot: Shot) -> dict[str, Any]:
         """What is sent beside the picture; numbers that OpenAI's own API lacks go into `extra_body`."""
         given = self.options
-        sizes = given.frame_sizes
+        sizes, count = given.frame_sizes, snap(shot.num_frames, self.capabilities)
         size = window(shot.canvas, sizes, given.aspect).frame_size if sizes else shot.canvas
         fields: dict[str, Any] = {"prompt": shot.prompt, "size": str(size)}
         if given.model:
             fields["model"] = given.model
         if given.durations:
-            fields["seconds"] = str(shortest(given.durations, shot.seconds))
+            fields["seconds"] = str(duration(given.durations, shot, self.capabilities))
         elif given.dialect != "diffusion":
-            fields["seconds"] = f"{shot.seconds:.6f}".rstrip("0").rstrip(".")
+            fields["seconds"] = f"{clip_seconds(count, shot.fps):.6f}".rstrip("0").rstrip(".")
         if given.dialect == "diffusion":
             fields["extra_body"] = {
-                "num_frames": shot.num_frames,
+                "num_frames": count,
                 "fps": round(shot.fps) if float(shot.fps).is_integer() else shot.fps,
                 "seed": shot.seed,
                 "num_inference_steps": shot.denoising_steps,

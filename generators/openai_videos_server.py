@@ -6,6 +6,7 @@ It knows nothing of shots and frames. The client never retries by itself: a POST
 from __future__ import annotations
 
 import io
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ from orchestrator.errors import (
     BackendMisconfigured,
     BackendUnavailable,
     CliploopError,
+    SubmissionUnknown,
 )
 
 RENDERED_SHARE = 0.95  # of the progress: the rest is the download
@@ -156,9 +158,18 @@ class VideoServer:
 
         def both() -> tuple[Any, Mapping[str, str]]:
             answer = call()
-            kind = answer.headers.get("content-type", "")
-            parsed = answer.parse() if "json" in kind else answer.http_response.text
-            return parsed, answer.headers
+            text = answer.http_response.text
+            if "json" not in answer.headers.get("content-type", ""):
+                return text, answer.headers
+            try:
+                return json.loads(text), answer.headers
+            except ValueError:
+                what = f"{self._place}: its answer is JSON that breaks off"
+                raise (
+                    SubmissionUnknown(f"{what}; a render may have begun")
+                    if submitting
+                    else BackendUnavailable(what)
+                ) from None
 
         return self._guarded(both, submitting=submitting, video_id=video_id)
 
@@ -215,10 +226,8 @@ def _is_of_http(error: Exception) -> bool:
 
 
 def _of(value: Any, name: str) -> Any:
-    """A field of what the client parsed, or of plain JSON."""
-    if isinstance(value, Mapping):
-        return cast("Mapping[str, Any]", value).get(name)
-    return getattr(value, name, None)
+    """A field of an object, None where it is none."""
+    return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
 
 
 def _percent(said: Any) -> float:

@@ -28,6 +28,7 @@ from orchestrator.errors import (
 
 LOOK_EVERY_SECONDS = 0.1  # how soon a cancelled job is noticed
 LONGEST_POLL_SECONDS = 60.0
+FIRST_PAUSE_SECONDS = 0.1  # after a failed look; doubled with each
 POLLS_FAILED_AT_MOST = 5  # in a row; then the job waits, and is taken up by its token
 MAX_CHARS = 300  # of a server's own words
 
@@ -98,7 +99,8 @@ class Patience:
                 failed += 1
                 if failed > POLLS_FAILED_AT_MOST:
                     raise
-                seen = Look(again_seconds=max(0.25 * 2**failed, error.retry_after_seconds or 0.0))
+                said = error.retry_after_seconds
+                seen = Look(again_seconds=FIRST_PAUSE_SECONDS * 2**failed if said is None else said)
             if seen.value is not None:
                 return seen.value
             self.watch.tell(seen.fraction)

@@ -19,7 +19,8 @@ from av.video.frame import VideoFrame
 from media.pictures import Frame, Frames
 from media.probe import boxes
 from orchestrator.errors import BackendFailed
-from orchestrator.records import Size, Spend
+from orchestrator.frame_counts import snap
+from orchestrator.records import Capabilities, Shot, Size, Spend
 
 MAX_SIDE = 8192
 MAX_BYTES = 4 << 30  # of the frames on the canvas
@@ -86,17 +87,19 @@ def _timed(data: bytes) -> Iterator[tuple[float, Frame]]:
             raise BackendFailed(f"the video that came back is {size}, more than {MAX_SIDE} pixels wide or high")
         rate = float(stream.average_rate or stream.guessed_rate or 0)
         declared, count, first, unshown = stream.frames, 0, None, 0
-        for packet in container.demux(stream):
-            unshown += packet.is_discard  # before an edit list's start
-            for frame in packet.decode():
-                at = float(frame.time or 0.0) if frame.pts is not None else count / rate if rate else 0.0
-                first = at if first is None else first
-                count += 1
-                yield at - first, _rgb(frame)
+        try:
+            for packet in container.demux(stream):
+                unshown += packet.is_discard  # before an edit list's start
+                for frame in packet.decode():
+                    at = float(frame.time or 0.0) if frame.pts is not None else count / rate if rate else 0.0
+                    first = at if first is None else first
+                    count += 1
+                    yield at - first, _rgb(frame)
+        except FFmpegError:
+            if not declared:
+                raise
         if count < declared - unshown:
-            raise BackendFailed(
-                f"the video that came back is cut: {count} of its {declared} frames are there ({len(data)} bytes)"
-            )
+            raise BackendFailed(f"the video that came back is cut: {count} of its {declared} frames can be read")
     if count < 2:
         raise BackendFailed(f"the video that came back has {count} frames: no clip, which has at least two")
 
@@ -178,6 +181,8 @@ def rule(counts: list[int]) -> tuple[int, int, int, int]:
     return step, counts[0] % step, counts[0], counts[-1]
 
 
-def shortest(durations: list[int], seconds: float) -> int:
-    """The shortest of these durations in which so many seconds fit, else the longest."""
-    return next((one for one in durations if one >= seconds - 1e-6), durations[-1])
+def duration(durations: list[int], shot: Shot, capabilities: Capabilities) -> int:
+    """Of these durations the shot's own; at another rate the shortest that holds it, or the longest."""
+    if abs(shot.fps / capabilities.fps - 1) <= _SAME_RATE:
+        return round(snap(shot.num_frames, capabilities) / capabilities.fps)
+    return next((one for one in durations if one >= shot.seconds - 1e-6), durations[-1])

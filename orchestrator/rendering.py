@@ -77,7 +77,7 @@ class Render:
         return None if latest is None else latest.token
 
     def _submission(self) -> int:
-        """Note that a render is being submitted; its number. First what became of the one before, if that is open.
+        """Note that a render is being submitted; its number. First what became of the one before, if open.
 
         Raises JobWaiting if it may be running and the policy says to ask.
         """

@@ -73,8 +73,8 @@ def _failed(fault: str, **capabilities: Any) -> dict[str, Finding]:
     return {finding.name: finding for finding in found if not finding.passed}
 
 
-@pytest.mark.parametrize("name", list(GENERATORS))
-def test_every_shipped_generator_conforms(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in GENERATORS if name.startswith("simulated")])
+def test_every_simulated_generator_conforms(name: str) -> None:
     artifacts = MemoryArtifacts()
     found = list(check(build(name, {}, FrameReader(artifacts)), artifacts))
     assert [finding for finding in found if not finding.passed] == []
