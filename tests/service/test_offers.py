@@ -11,7 +11,11 @@ from tests.service.asking import posted, work
 def test_every_named_backend_can_be_listed_and_used(client: httpx.Client) -> None:
     named = {kind: client.get(f"/v1/{kind}").json()["data"] for kind in ("generators", "planners", "verifiers")}
     assert {each["name"] for each in named["generators"]} >= {"simulated", "simulated-perfect"}
-    assert all(each["usable"] and each["capabilities"]["fps"] > 0 for each in named["generators"])
+    simulated = [each for each in named["generators"] if each["name"].startswith("simulated")]
+    assert all(each["usable"] and each["capabilities"]["fps"] > 0 for each in simulated)
+    remote = next(each for each in named["generators"] if each["name"] == "openai_videos")
+    assert not remote["usable"]
+    assert "base_url is missing" in remote["detail"]
     assert "oracle" in {each["name"] for each in named["planners"]}
     assert "oracle" in {each["name"] for each in named["verifiers"]}
     assert client.get("/v1/presets").json()["data"] == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from generators.catalog import GENERATORS
 from tests.cliploop.commandline import command
 
 
@@ -21,7 +22,9 @@ def test_the_built_in_and_the_configured_are_listed(capsys: pytest.CaptureFixtur
     said = command(capsys, "generators", "list", "--json")
     assert said.code == 0
     listed = {each["name"]: each for each in said.json["generators"]}
-    assert {"simulated", "simulated-perfect", "simulated-veo", "simulated-cosmos", "mine", "big"} == set(listed)
+    assert {*GENERATORS, "mine", "big"} == set(listed)
+    assert listed["openai_videos"]["usable"] is False
+    assert "base_url is missing" in listed["openai_videos"]["detail"]
     assert listed["mine"]["usable"] is True
     assert listed["big"]["usable"] is False
     assert "type 'wan' is not in this version, it comes with a later one" in listed["big"]["detail"]
