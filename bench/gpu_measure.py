@@ -69,6 +69,7 @@ class Bench:
         self.free()
         if variant.options.get("cache") == "magcache" and not self._ratios:
             self._ratios = self._calibrated()
+            self.free()
         given = knobs(variant, self._geometry, dtype=self._dtype, adapter=self._adapter, ratios=self._ratios)
         built, applied = self._made(given, variant.quantized)
         if variant.at_vae:

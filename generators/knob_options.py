@@ -7,7 +7,7 @@ docs/gpu.md.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -123,6 +123,10 @@ class Knobs(Record):
     def _fits(self) -> Knobs:
         if (self.quantization, self.quantization_type) in {("torchao", "nf4"), ("bitsandbytes", "float8")}:
             raise ValueError(f"quantization {self.quantization} has no type {self.quantization_type}")
+        if self.attention == "flex" and not self.compile:
+            raise ValueError(
+                "attention flex holds the whole score matrix unless compiled: set compile too, or native"
+            )
         if self.cache == "magcache" and not self.cache_ratios:
             raise ValueError(
                 "cache magcache needs cache_ratios, measured on this checkpoint (docs/gpu.md says how)"
@@ -132,7 +136,10 @@ class Knobs(Record):
         return self
 
 
-def lower(knobs: Knobs, refused: Collection[str] = ()) -> Knobs | None:
+K = TypeVar("K", bound=Knobs)
+
+
+def lower(knobs: K, refused: Collection[str] = ()) -> K | None:
     """The next lower memory profile, None below the last; `refused` names what the pipeline lacks.
 
     The ladder: VAE tiling and slicing, then the offloads none, model, group, sequential. The VAE comes first: it

@@ -155,10 +155,6 @@ def _attention(pipeline: Any, knobs: Knobs, device: str) -> list[str]:
     """
     name, package, gpu_only = _ATTENTION[knobs.attention]
     wanted = knobs.attention
-    if wanted == "flex" and not knobs.compile:
-        raise BackendMisconfigured(
-            "attention flex holds the whole score matrix unless it is compiled: set compile too, or native"
-        )
     if wanted != "native" and not any(_processors(each) for each in transformers(pipeline).values()):
         raise BackendMisconfigured(f"{type(pipeline).__name__} has no choice of attention: leave out attention")
     why = _unusable(pipeline, name, package, gpu_only and device == "cpu")

@@ -115,6 +115,7 @@ def test_a_pipeline_built_twice_has_the_same_weights() -> None:
         assert torch.equal(one, two)
     assert first.transformer.dtype == torch.bfloat16
     assert first.transformer.scale_shift_table.dtype == torch.float32
+    assert first.text_encoder.dtype == torch.bfloat16
     assert first.vae.dtype == torch.float32
 
 

@@ -67,7 +67,9 @@ def rig(**options: Any) -> Rig:
     knobs = Knobs.model_validate({"dtype": "float32", **options})
     pipeline, inputs = bare(knobs.dtype)
     made = Rig(pipeline, inputs, knobs, apply(pipeline, knobs))
-    for name, transformer in transformers(pipeline).items() if not knobs.compile else ():  # it would compile again
+    for name, transformer in (
+        transformers(pipeline).items() if not knobs.compile else ()
+    ):  # it would compile again
         for block in transformer.blocks:
             block.ffn.register_forward_hook(counting(made.ran, name))
     return made

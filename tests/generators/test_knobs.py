@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +87,6 @@ def test_strict_attention_is_refused_instead() -> None:
         rig(attention="sage", attention_strict=True)
 
 
-def test_flex_attention_without_compilation_is_refused() -> None:
-    with pytest.raises(BackendMisconfigured, match=r"attention flex .* set compile"):
-        rig(attention="flex")
-
-
 def test_one_pipelines_attention_is_not_the_next_ones() -> None:
     rig(attention="native_math")
     after = rig()
@@ -142,6 +139,7 @@ def test_context_parallelism_is_refused_on_one_device() -> None:
     ("options", "says"),
     [
         ({"offload": "disk"}, "offload"),
+        ({"attention": "flex"}, "attention flex holds the whole score matrix unless compiled"),
         ({"cache": "magcache"}, "needs cache_ratios, measured on this checkpoint"),
         ({"quantization": "torchao", "quantization_type": "nf4"}, "quantization torchao has no type nf4"),
         ({"lora_preset": "lightning_4_steps"}, "lora names none"),
@@ -160,6 +158,19 @@ def test_every_option_says_what_it_is() -> None:
     for name in Knobs.model_fields:
         line = body.split(f"\n    {name}: ")[1]
         assert line.split('"""')[1].endswith("."), name
+
+
+def test_the_guide_tells_of_every_option() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text()
+    told = [name for name in Knobs.model_fields if f"`{name}" not in guide and f"{name} = " not in guide]
+    assert told == []
+
+
+def test_knobs_are_named_without_loading_torch() -> None:
+    asks = (
+        "import sys, generators.knobs; print(sorted({'torch', 'diffusers', 'transformers'} & set(sys.modules)))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", asks], text=True).strip() == "[]"
 
 
 def test_a_pipeline_without_a_choice_of_attention_is_refused_by_name() -> None:
