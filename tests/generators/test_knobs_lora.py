@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.gpu_model import TINY
 from generators.knobs import Knobs, apply, sampling
 from orchestrator.errors import BackendMisconfigured
 from tests.generators.knob_clips import adapter, bare, difference, plain, rig
@@ -72,6 +73,25 @@ def test_the_lightning_preset_says_how_to_sample(tmp_path: Path) -> None:
     assert (chosen.denoising_steps, chosen.guidance) == (4, 1.0)
     asked = sampling(Knobs(), 20, 5.0)
     assert (asked.denoising_steps, asked.guidance, asked.flow_shift) == (20, 5.0, None)
+
+
+def test_an_adapter_in_the_names_of_wans_own_code_is_read_too(tmp_path: Path) -> None:
+    files: Any = importlib.import_module("safetensors.torch")
+    torch: Any = importlib.import_module("torch")
+    size, wide = TINY.heads * TINY.head_size, TINY.ffn
+    linears = {f"{kind}.{name}": (size, size) for kind in ("self_attn", "cross_attn") for name in "qkvo"}
+    linears |= {"ffn.0": (size, wide), "ffn.2": (wide, size)}
+    numbers, weights = torch.Generator().manual_seed(0), dict[str, Any]()
+    for layer in range(TINY.layers):
+        for name, (given, out) in linears.items():
+            stem = f"diffusion_model.blocks.{layer}.{name}"
+            weights[f"{stem}.lora_down.weight"] = torch.randn((2, given), generator=numbers)
+            weights[f"{stem}.lora_up.weight"] = torch.randn((out, 2), generator=numbers)
+            weights[f"{stem}.alpha"] = torch.tensor(2.0)
+    files.save_file(weights, tmp_path / "low_noise_model.safetensors")
+    made = rig(lora=[{"path": str(tmp_path), "file": "low_noise_model.safetensors", "expert": "low"}])
+    assert set(made.pipeline.transformer_2.blocks[0].ffn.net[2].lora_A) == {"lora_0"}
+    assert difference(made.render()) > 0.001
 
 
 def _damaged(folder: Path, how: str) -> tuple[dict[str, Any], str]:

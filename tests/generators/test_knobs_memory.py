@@ -70,6 +70,18 @@ def test_the_ladder_keeps_every_other_option() -> None:
     assert lowered.model_copy(update={"vae_tiling": False, "vae_slicing": False}) == knobs
 
 
+class OfOneBackend(Knobs):
+    """Options of a backend that inherits the knobs."""
+
+    model: str
+
+
+def test_the_ladder_keeps_a_backends_own_options() -> None:
+    lowered = lower(OfOneBackend(model="/models/wan"))
+    assert isinstance(lowered, OfOneBackend)
+    assert (lowered.model, lowered.vae_tiling) == ("/models/wan", True)
+
+
 def test_the_ladder_skips_what_the_pipeline_lacks_here() -> None:
     pipeline, _ = bare()
     assert refusals(pipeline, "cpu") == {"offload=model", "offload=sequential"}
