@@ -77,6 +77,10 @@ def _quantization(knobs: Knobs) -> Any:
         )
     torch: Any = importlib.import_module("torch")
     diffusers: Any = importlib.import_module("diffusers")
+    if knobs.quantization == "bitsandbytes" and not torch.cuda.is_available():
+        raise BackendMisconfigured(
+            "quantization bitsandbytes needs a GPU, and torch sees none: set torchao or none"
+        )
     if knobs.quantization == "bitsandbytes":
         if knobs.quantization_type == "int8":
             return diffusers.BitsAndBytesConfig(load_in_8bit=True)
