@@ -21,6 +21,7 @@ GENERATORS = Catalog(
         "simulated-perfect": Line(*_SIMULATED, {"profile": "perfect"}),
         "simulated-veo": Line(*_SIMULATED, {"profile": "veo-3.1"}),
         "simulated-cosmos": Line(*_SIMULATED, {"profile": "cosmos-2.5"}),
+        "veo": Line("generators.veo:build", "generators.veo:VeoOptions", "generators.veo:figures"),
         "openai_videos": Line(
             "generators.openai_videos:build",
             "generators.openai_videos:OpenAIVideosOptions",

@@ -14,13 +14,14 @@ from typing import Any, cast
 
 from generators.openai_videos_options import POLL_AFTER, OpenAIVideosOptions
 from generators.remote import (
+    Bounded,
     Look,
     Patience,
     Refusal,
     RenderFiltered,
     Watch,
-    collected,
     connection_fault,
+    is_of_http,
     key_from,
     place,
     told,
@@ -123,11 +124,13 @@ class VideoServer:
 
     def _downloaded(self, video_id: str, watch: Watch) -> bytes:
         streamed: Any = self._client.videos.with_streaming_response.download_content
-        limit = self._options.max_mebibytes << 20
 
         def load() -> bytes:
+            data = Bounded(self._options.max_mebibytes << 20, watch)
             with streamed(video_id) as response:
-                return collected(response.iter_bytes(), limit, watch)
+                for piece in response.iter_bytes():
+                    data.take(piece)
+            return data.whole
 
         return self._guarded(load, video_id=video_id)
 
@@ -183,7 +186,7 @@ class VideoServer:
         except self._openai.APIConnectionError as error:
             raise connection_fault(error, self._options.base_url, submitting=submitting) from None
         except Exception as error:
-            if not _is_of_http(error):
+            if not is_of_http(error):
                 raise
             raise connection_fault(error, self._options.base_url, submitting=submitting) from None
 
@@ -216,13 +219,6 @@ class VideoServer:
     @property
     def _place(self) -> str:
         return place(self._options.base_url)
-
-
-def _is_of_http(error: Exception) -> bool:
-    """Faults in the middle of a body reach us as the transport's own, which has two names in one family."""
-    return any(
-        kind.__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore") for kind in type(error).__mro__
-    )
 
 
 def _of(value: Any, name: str) -> Any:

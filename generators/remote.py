@@ -158,6 +158,13 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
+def is_of_http(error: Exception) -> bool:
+    """Faults in the middle of a body reach us as the transport's own, which has two names in one family."""
+    return any(
+        kind.__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore") for kind in type(error).__mro__
+    )
+
+
 def connection_fault(error: BaseException, url: str, *, submitting: bool = False) -> CliploopError:
     """What a broken exchange with a server means to the caller.
 
@@ -209,17 +216,25 @@ def _sensible(seconds: float) -> float | None:
     return min(seconds, 24 * 3600.0) if seconds >= 0 else None
 
 
-def collected(chunks: Iterable[bytes], limit_bytes: int, watch: Watch) -> bytes:
-    """A download as a whole, never more than that. Raises BackendFailed, JobCancelled; nothing of it is kept."""
-    data = bytearray()
-    for chunk in chunks:
-        data += chunk
-        if len(data) > limit_bytes:
+class Bounded:
+    """A download in memory, never more of it than that; nothing of one that ends early is kept."""
+
+    def __init__(self, limit_bytes: int, watch: Watch) -> None:
+        self._data = bytearray()
+        self._limit_bytes, self._watch = limit_bytes, watch
+
+    def take(self, piece: bytes) -> None:
+        """The next piece. Raises BackendFailed past the limit, JobCancelled."""
+        self._data += piece
+        if len(self._data) > self._limit_bytes:
             raise BackendFailed(
-                f"the video is larger than {limit_bytes // (1 << 20)} MiB and was not loaded: raise max_mebibytes"
+                f"the video is larger than {self._limit_bytes >> 20} MiB and was not loaded: raise max_mebibytes"
             )
-        watch.stop_if_cancelled()
-    return bytes(data)
+        self._watch.stop_if_cancelled()
+
+    @property
+    def whole(self) -> bytes:
+        return bytes(self._data)
 
 
 @dataclass(frozen=True)
