@@ -42,13 +42,17 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. `claims`: a length that is told instead of the body's; `hangs_up`: none is given at all."""
+    """An answer. `claims`: a length that is told instead of the body's; `hangs_up`: none is given at all.
+
+    `holds`: only once that is set, or after half a minute, is it given, or what it claims found missing.
+    """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     claims: int | None = None
     hangs_up: bool = False
+    holds: threading.Event | None = None
 
 
 def as_json(value: Any, status: int = 200, **headers: str) -> Reply:
@@ -67,6 +71,11 @@ class Vendor(Protocol):
     def answer(self, request: Request) -> Reply: ...
 
 
+def _hold(reply: Reply) -> None:
+    if reply.holds is not None:
+        reply.holds.wait(30)
+
+
 @contextlib.contextmanager
 def served(vendor: Vendor, tls: ssl.SSLContext | None = None) -> Generator[str]:
     """Serve it while the block runs; its address."""
@@ -81,6 +90,7 @@ def served(vendor: Vendor, tls: ssl.SSLContext | None = None) -> Generator[str]:
             with lock:
                 reply = vendor.answer(Request(self.command, self.path, headers, self.rfile.read(length)))
             if reply.hangs_up:
+                _hold(reply)
                 self.close_connection = True
                 return
             self.send_response(reply.status)
@@ -89,6 +99,7 @@ def served(vendor: Vendor, tls: ssl.SSLContext | None = None) -> Generator[str]:
             self.send_header("content-length", str(len(reply.body) if reply.claims is None else reply.claims))
             self.end_headers()
             self.wfile.write(reply.body)
+            _hold(reply)
             self.close_connection = reply.claims is not None
 
         do_GET = do_DELETE = do_POST  # noqa: N815 - the library asks for these names

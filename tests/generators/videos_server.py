@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,6 +35,9 @@ class VideosServer:
     failure: Mapping[str, Any] | None = None  # how every render ends, if not well
     content: Callable[[bytes], Reply] | None = None  # makes an answer of a file
     never_done: bool = False
+    loses: list[threading.Event] = field(
+        default_factory=list[threading.Event]
+    )  # answers to submissions, if not well
     faults: dict[str, list[Reply]] = field(default_factory=dict[str, list[Reply]])
     asked: list[tuple[str, Request]] = field(default_factory=list[tuple[str, Request]])
     jobs: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -69,6 +73,8 @@ class VideosServer:
         fields = request.form
         video_id = f"video_{len(self.jobs) + 1}"
         self.jobs[video_id] = fields
+        if self.loses:
+            return Reply(hangs_up=True, holds=self.loses.pop(0))
         return as_json(self._view(video_id, "queued", 0))
 
     def _look(self, video_id: str) -> Reply:
