@@ -81,14 +81,15 @@ class OpenAIVideos:
         Raises BackendFailed, BackendUnavailable, BackendMisconfigured, JobCancelled.
         """
         watch = Watch(progress, cancelled)
-        watch.stop_if_cancelled()
         start = self._start(shot)
         with closing(VideoServer(self.options)) as server:
             video_id = resume
             if video_id is None:
+                watch.stop_if_cancelled()
                 video_id = server.submit(self._fields(shot), self._picture(start, shot))
                 checkpoint(video_id)
             try:
+                watch.stop_if_cancelled()
                 data = server.awaited(video_id, watch)
             except JobCancelled:
                 server.abandon(video_id)
@@ -140,15 +141,16 @@ class OpenAIVideos:
     def _wanted(self, shot: Shot, start: Frame) -> Wanted:
         usd = shot.seconds * self.options.usd_per_video_second
         sizes = self.options.frame_sizes
+        count = max(shot.num_frames, snap(shot.num_frames, self.capabilities))
         if not sizes:
-            return Wanted(shot.fps, shot.num_frames, lambda frame: _on_canvas(frame, shot.canvas), usd)
+            return Wanted(shot.fps, count, lambda frame: _on_canvas(frame, shot.canvas), usd)
         lies = window(shot.canvas, sizes, self.options.aspect)
 
         def fit(frame: Frame) -> Frame:
             _require_shape(frame, lies.frame_size, "sizes")
             return lies.canvas_frame(frame, start)
 
-        return Wanted(shot.fps, shot.num_frames, fit, usd)
+        return Wanted(shot.fps, count, fit, usd)
 
 
 def _on_canvas(frame: Frame, canvas: Size) -> Frame:

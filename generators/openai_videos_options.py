@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from generators.remote import without_secrets
 from generators.remote_clip import rule
 from generators.remote_window import Aspect, Fill
 from orchestrator.records import Record, Size
@@ -57,6 +58,11 @@ class OpenAIVideosOptions(Record):
     )
     request_seconds: float = Field(default=60.0, gt=0, description="For one exchange with the server.")
     max_mebibytes: int = Field(default=512, ge=1, description="The largest video that is loaded.")
+
+    @field_validator("base_url")
+    @classmethod
+    def _base_url(cls, text: str) -> str:
+        return without_secrets(text)
 
     @field_validator("sizes")
     @classmethod

@@ -27,7 +27,7 @@ from orchestrator.errors import (
 )
 
 LOOK_EVERY_SECONDS = 0.1  # how soon a cancelled job is noticed
-LONGEST_POLL_SECONDS = 60.0
+SHORTEST_POLL_SECONDS, LONGEST_POLL_SECONDS = 0.01, 60.0  # whatever a server says
 FIRST_PAUSE_SECONDS = 0.1  # after a failed look; doubled with each
 POLLS_FAILED_AT_MOST = 5  # in a row; then the job waits, and is taken up by its token
 MAX_CHARS = 300  # of a server's own words
@@ -109,7 +109,7 @@ class Patience:
                     f"the remote render was not done after {self.limit_seconds:g} s: raise limit_seconds, or ask"
                     " for fewer frames"
                 )
-            self.watch.wait(min(seen.again_seconds, LONGEST_POLL_SECONDS))
+            self.watch.wait(min(max(seen.again_seconds, SHORTEST_POLL_SECONDS), LONGEST_POLL_SECONDS))
 
 
 def key_from(names: Iterable[str]) -> str:
@@ -134,6 +134,16 @@ def place(url: str) -> str:
     where = f"[{host}]" if ":" in host else host
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{where}{port}{parts.path.rstrip('/')}"
+
+
+def without_secrets(url: str) -> str:
+    """An address that may be shown and stored. Raises ValueError for one that holds a password or a query."""
+    parts = urlsplit(url)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("must be an address alone: a key is given by an environment variable, see api_key_env")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must begin with http:// or https:// and name a host")
+    return url
 
 
 def trust(ca_file: str) -> ssl.SSLContext | bool:

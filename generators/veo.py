@@ -22,6 +22,7 @@ from generators.veo_server import VeoServer
 from media.frames import FrameReader
 from media.pictures import Frame, encode_png
 from orchestrator.errors import BackendFailed, BackendMisconfigured, JobCancelled
+from orchestrator.frame_counts import snap
 from orchestrator.ports import Frames
 from orchestrator.records import Capabilities, Shot
 
@@ -61,7 +62,8 @@ class Veo:
             data = self._rendered(server, shot, start, seconds, resume, checkpoint, watch)
         lies = window(shot.canvas, self.options.frame_sizes, self.options.aspect)
         usd = seconds * self.options.price()[0]
-        wanted = Wanted(shot.fps, shot.num_frames, lambda frame: lies.canvas_frame(frame, start), usd)
+        count = max(shot.num_frames, snap(shot.num_frames, self.capabilities))
+        wanted = Wanted(shot.fps, count, lambda frame: lies.canvas_frame(frame, start), usd)
         frames = clip_frames(data, wanted)
         watch.tell(1.0)
         return frames

@@ -1,7 +1,8 @@
 """What Veo 3.1 renders and what that costs, and the options of it; with the sources of both.
 
 Sizes, rate and durations: Google's guide to Veo in the Gemini API (ai.google.dev/gemini-api/docs/video), as its
-readers quote it in 2026: 16:9 and 9:16, 24 frames a second, 4, 6 or 8 s at 720p and 8 s alone above that.
+readers quote it in 2026: 16:9 and 9:16, 24 frames a second, 4, 6 or 8 s at 720p and 8 s alone at 1080p. Its 4k is
+left out: the frames of one clip would take 5 GB.
 """
 
 from __future__ import annotations
@@ -10,20 +11,17 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from generators.remote import without_secrets
 from generators.remote_clip import rule
 from generators.remote_window import Aspect, Fill
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import Capabilities, Record, Size
 
 FPS = 24.0
-DURATIONS = {"720p": [4, 6, 8], "1080p": [8], "4k": [8]}
-LANDSCAPE = {
-    "720p": Size(width=1280, height=720),
-    "1080p": Size(width=1920, height=1080),
-    "4k": Size(width=3840, height=2160),
-}
+DURATIONS = {"720p": [4, 6, 8], "1080p": [8]}
+LANDSCAPE = {"720p": Size(width=1280, height=720), "1080p": Size(width=1920, height=1080)}
 KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 _TIER = re.compile(r"(?:models/)?veo-3\.1-(?:(fast|lite)-)?generate(?:-\w+)*")
 
@@ -38,8 +36,8 @@ class Prices:
 
 _PAGE = "ai.google.dev/gemini-api/docs/pricing"
 PRICES = {
-    "": Prices({"720p": 0.40, "1080p": 0.40, "4k": 0.60}, f"{_PAGE}, read 2026-09-20"),
-    "fast": Prices({"720p": 0.10, "1080p": 0.12, "4k": 0.30}, f"{_PAGE}, as quoted by others in 2026-08"),
+    "": Prices({"720p": 0.40, "1080p": 0.40}, f"{_PAGE}, read 2026-09-20"),
+    "fast": Prices({"720p": 0.10, "1080p": 0.12}, f"{_PAGE}, as quoted by others in 2026-08"),
     "lite": Prices({"720p": 0.05, "1080p": 0.08}, f"{_PAGE}, as quoted by others in 2026-08"),
 }
 
@@ -50,8 +48,8 @@ class VeoOptions(Record):
     model: str = Field(
         default="veo-3.1-generate-preview", description="As the Gemini API names it.", min_length=1
     )
-    resolution: Literal["720p", "1080p", "4k"] = Field(
-        default="720p", description="Above 720p every clip lasts eight seconds."
+    resolution: Literal["720p", "1080p"] = Field(
+        default="720p", description="At 1080p every clip lasts eight seconds."
     )
     aspect: Aspect = Field(
         default="pad",
@@ -87,6 +85,11 @@ class VeoOptions(Record):
     request_seconds: float = Field(default=60.0, gt=0, description="For one exchange with the server.")
     max_mebibytes: int = Field(default=512, ge=1, description="The largest video that is loaded.")
 
+    @field_validator("base_url")
+    @classmethod
+    def _base_url(cls, text: str) -> str:
+        return without_secrets(text) if text else text
+
     @property
     def key_names(self) -> tuple[str, ...]:
         return (self.api_key_env,) if self.api_key_env else KEY_NAMES
@@ -107,12 +110,12 @@ class VeoOptions(Record):
         if self.usd_per_video_second is not None:
             return self.usd_per_video_second, "the option usd_per_video_second"
         tier = _TIER.fullmatch(self.model)
-        listed = PRICES[tier[1] or ""] if tier else None
-        if listed is None or self.resolution not in listed.usd:
+        if tier is None:
             raise BackendMisconfigured(
-                f"veo: no price is known of {self.model!r} at {self.resolution}: set usd_per_video_second, or"
+                f"veo: no price is known of {self.model!r}: set usd_per_video_second, or"
                 " budgets would count nothing"
             )
+        listed = PRICES[tier[1] or ""]
         return listed.usd[self.resolution], listed.source
 
     def capabilities(self) -> Capabilities:

@@ -10,6 +10,8 @@ from orchestrator.frame_counts import clip_seconds
 from orchestrator.ports import Frames, Journal, Ports
 from orchestrator.records import Doubt, Policy, Rendered, Shot, Spend, Token
 
+RESUBMISSIONS = 2  # by policy `resubmit`, until somebody is asked all the same
+
 
 @dataclass(frozen=True)
 class Render:
@@ -88,16 +90,25 @@ class Render:
         return number + 1
 
     def _unknown(self, submission: int) -> None:
-        """This submission may have begun a render, whose id nobody knows. Raises JobWaiting by the policy."""
-        key = f"{self.key}/submit_unknown/{submission}"
+        """This submission may have begun a render, whose id nobody knows.
+
+        Raises JobWaiting by the policy, and where it happens again and again: each may be charged.
+        """
         now = self.journal.renewals(self.key)
-        doubt = self.journal.peek(key, Doubt) or self.journal.once(key, {}, Doubt, lambda: Doubt(renewals=now))
-        if self.policy.submit_unknown == "wait" and now <= doubt.renewals:
+        if self._doubt(submission) is None:
+            key = f"{self.key}/submit_unknown/{submission}"
+            self.journal.once(key, {}, Doubt, lambda: Doubt(renewals=now))
+        doubts = [self._doubt(number) for number in range(1, submission + 1)]
+        unsettled = sum(doubt is not None and doubt.renewals >= now for doubt in doubts)
+        if unsettled > (0 if self.policy.submit_unknown == "wait" else RESUBMISSIONS):
             message = (
                 f"{self.key}: stopped between submitting a render and learning its id; it may be running "
                 "and charged already. Run again to submit it anew"
             )
             raise JobWaiting("backend", message, key=self.key)
+
+    def _doubt(self, submission: int) -> Doubt | None:
+        return self.journal.peek(f"{self.key}/submit_unknown/{submission}", Doubt)
 
     def _count(self, kind: str) -> int:
         """How many entries of that kind there are; they are numbered from 1."""

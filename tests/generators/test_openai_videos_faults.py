@@ -113,9 +113,9 @@ def test_no_answer_in_time_leaves_it_open_whether_the_render_began(server: Video
     assert "no answer in time" in str(error)
 
 
-def test_a_server_that_is_down_is_told_by_its_address_without_its_password() -> None:
+def test_a_server_that_is_down_is_told_by_its_address() -> None:
     port = free_port()
-    error = failed(f"http://user:{KEY}@127.0.0.1:{port}")
+    error = failed(f"http://127.0.0.1:{port}")
     assert type(error) is BackendUnavailable
     assert f"http://127.0.0.1:{port}/v1: connection refused" in str(error)
 

@@ -138,6 +138,19 @@ def test_an_answer_that_was_lost_is_submitted_again() -> None:
     assert "step/1/attempt/1/clip/submit_unknown/1" in s.journal.entries
 
 
+def test_where_every_answer_is_lost_somebody_is_asked_in_the_end() -> None:
+    s, generator = remote_stage("before the token")
+    generator.errors = [SubmissionUnknown("no answer")] * 9
+    with pytest.raises(JobWaiting, match="charged already"):
+        s.run()
+    assert generator.submitted == 3
+    s.journal.renewed["step/1/attempt/1/clip"] = 1
+    generator.errors = [SubmissionUnknown("no answer")]
+    with pytest.raises(Died):
+        s.run()
+    assert generator.submitted == 5
+
+
 def test_or_asked_about_first_by_policy() -> None:
     s, generator = remote_stage("before the token", submit_unknown="wait")
     generator.errors = [SubmissionUnknown("no answer")]
