@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from cliploop.vendor_keys import key_from
 from generators.openai_videos_options import POLL_AFTER, OpenAIVideosOptions
 from generators.remote import (
     Bounded,
@@ -22,7 +23,6 @@ from generators.remote import (
     Watch,
     connection_fault,
     is_of_http,
-    key_from,
     place,
     told,
     trust,

@@ -1,16 +1,15 @@
-"""What renders on somebody else's machine share: keys, waiting, bounded downloads, and what a fault means.
+"""What renders on somebody else's machine share: waiting, bounded downloads, and what a fault means.
 
 Knows no vendor and no vendor's client: errors of HTTP clients are told apart by their causes.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -110,11 +109,6 @@ class Patience:
                     " for fewer frames"
                 )
             self.watch.wait(min(max(seen.again_seconds, SHORTEST_POLL_SECONDS), LONGEST_POLL_SECONDS))
-
-
-def key_from(names: Iterable[str]) -> str:
-    """The first of these environment variables that is set and not empty, or ""."""
-    return next((value for name in names if (value := os.environ.get(name, "").strip())), "")
 
 
 def told(text: Any, *secrets: str) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from cliploop.vendor_keys import key_from
 from generators.remote import (
     Bounded,
     Look,
@@ -21,7 +22,6 @@ from generators.remote import (
     Watch,
     connection_fault,
     is_of_http,
-    key_from,
     place,
     told,
     trust,

@@ -15,7 +15,6 @@ from generators.remote import (
     Patience,
     Refusal,
     Watch,
-    key_from,
     place,
     retry_after,
     told,
@@ -150,13 +149,6 @@ def test_certificates_that_cannot_be_read_are_named(tmp_path: Any) -> None:
     for name in ("not.pem", "missing.pem"):
         with pytest.raises(BackendMisconfigured, match=f"ca_file: .*{name}"):
             trust(str(tmp_path / name))
-
-
-def test_the_first_key_that_is_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ONE_KEY", "  ")
-    monkeypatch.setenv("TWO_KEY", "k-2\n")
-    assert key_from(["NO_KEY", "ONE_KEY", "TWO_KEY"]) == "k-2"
-    assert key_from(["NO_KEY"]) == ""
 
 
 @pytest.mark.parametrize(

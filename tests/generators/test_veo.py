@@ -225,6 +225,14 @@ def test_a_cancelled_job_leaves_at_once_and_says_what_goes_on(
     assert "operations/op1 goes on at Google and is charged" in caplog.text
 
 
+def test_a_file_that_lies_elsewhere_is_followed(server: VeoServer, address: str) -> None:
+    server.shrink = 4
+    server.faults["load"] = [Reply(302, b"", {"location": f"{address}/v1beta/files/f1:download?alt=media"})]
+    studio = Studio()
+    generator = veo(address, studio.reader)
+    assert len(render(generator, studio.shot(generator, num_frames=96))) == 96
+
+
 @pytest.mark.slow
 def test_it_conforms(server: VeoServer, address: str) -> None:
     artifacts = MemoryArtifacts()
