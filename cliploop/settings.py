@@ -209,9 +209,6 @@ def _backends(table: Mapping[str, Any], section: str, origin: str, types: Sequen
         for name, body in _tables(table, section, origin)
     }
     for name, backend in backends.items():
-        for key, value in backend.options.items():
-            if isinstance(value, dict | list):
-                raise SettingsUnusable(f"{origin}: [{section}.{name}] {key} must be a single value")
         if backend.type is None and (section in ("generators", "vlms") or backend.vlm is None):
             remedy = "" if section in ("generators", "vlms") else ", or vlm = the name of an entry of [vlms]"
             raise SettingsUnusable(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 SCHEMA_VERSION = 1
 
@@ -161,7 +161,7 @@ class Policy(Record):
     router: str
     assessor: str
     selector: str | None = None  # None: best attempt by rule
-    generator_options: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    generator_options: dict[str, JsonValue] = Field(default_factory=dict)
     capabilities: Capabilities
     canvas: Canvas
     max_steps: int = Field(default=3, ge=1)

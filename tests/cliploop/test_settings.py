@@ -64,6 +64,13 @@ def test_a_file_is_read_section_by_section(tmp_path: Path) -> None:
     assert found.planners["gemini"].vlm == "gemini"
 
 
+def test_options_of_a_backend_may_be_lists_and_tables(tmp_path: Path) -> None:
+    text = "type = 'x'\nratios = [1, 0.9]\nlora = [{path = 'p', weight = 0.5}]\n[generators.a.call]\neta = 0.1\n"
+    (tmp_path / "cliploop.toml").write_text(f"[generators.a]\n{text}")
+    options = read(None, {}, tmp_path).generators["a"].options
+    assert options == {"ratios": [1, 0.9], "lora": [{"path": "p", "weight": 0.5}], "call": {"eta": 0.1}}
+
+
 def test_nothing_configured_is_fine(tmp_path: Path) -> None:
     assert read(None, {}, tmp_path) == Settings()
 
@@ -126,7 +133,6 @@ def test_a_variable_can_define_a_backend(tmp_path: Path) -> None:
         ("defaults = 3\n", ("defaults", "table")),
         ("[generators.a]\nmodel = 'x'\n", ("[generators.a]", "no type")),
         ("[planners.a]\nmodel = 'x'\n", ("[planners.a]", "no type", "vlm")),
-        ("[generators.a]\ntype = 'x'\nloras = ['a', 'b']\n", ("[generators.a]", "loras", "single value")),
         ("[defaults\n", ("not valid TOML", "line 1")),
         ("a = " + "[" * 100_000, ("nested too deeply",)),
         ("[defaults]\nseed = " + "9" * 5000, ("cannot be used", "digits")),
