@@ -87,6 +87,16 @@ def test_a_server_without_a_key_is_asked_without_one(
     assert server.asked[-1][1].headers["authorization"] == "Bearer k-2"
 
 
+def test_the_server_says_when_to_look_again_and_else_the_options_do(server: VideosServer, address: str) -> None:
+    server.polls = 2
+    studio = Studio()
+    patient = generator(address, studio.reader, poll_seconds=30, limit_seconds=10)
+    assert len(render(patient, studio.shot(patient))) == 17  # at its own pace it would be given up
+    server.poll_after_ms = None
+    quick = generator(address, studio.reader, poll_seconds=0.01, limit_seconds=10)
+    assert len(render(quick, studio.shot(quick))) == 17
+
+
 def test_taken_up_by_its_id_it_is_polled_and_not_submitted_again(server: VideosServer, address: str) -> None:
     studio, heard = Studio(), Heard()
     wan = generator(address, studio.reader)
