@@ -67,7 +67,7 @@ class OpenAIVideosOptions(Record):
     @field_validator("sizes")
     @classmethod
     def _sizes(cls, text: str) -> str:
-        _sizes_of(text)
+        sizes_of(text)
         return text
 
     @field_validator("seconds")
@@ -80,7 +80,7 @@ class OpenAIVideosOptions(Record):
     @property
     def frame_sizes(self) -> list[Size]:
         """The only ones; empty: any."""
-        return _sizes_of(self.sizes)
+        return sizes_of(self.sizes)
 
     @property
     def durations(self) -> list[int]:
@@ -88,7 +88,8 @@ class OpenAIVideosOptions(Record):
         return _numbers(self.seconds) if self.seconds else []
 
 
-def _sizes_of(text: str) -> list[Size]:
+def sizes_of(text: str) -> list[Size]:
+    """`1280x720,720x1280` as sizes. Raises ValueError."""
     found: list[Size] = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         width, _, height = part.partition("x")
