@@ -21,6 +21,11 @@ GENERATORS = Catalog(
         "simulated-perfect": Line(*_SIMULATED, {"profile": "perfect"}),
         "simulated-veo": Line(*_SIMULATED, {"profile": "veo-3.1"}),
         "simulated-cosmos": Line(*_SIMULATED, {"profile": "cosmos-2.5"}),
+        "diffusers_i2v": Line(
+            "generators.diffusers_i2v:build",
+            "generators.diffusers_options:DiffusersI2vOptions",
+            "generators.diffusers_i2v:figures",
+        ),
         "veo": Line("generators.veo:build", "generators.veo:VeoOptions", "generators.veo:figures"),
         "openai_videos": Line(
             "generators.openai_videos:build",

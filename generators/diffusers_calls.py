@@ -1,0 +1,161 @@
+"""One call of a diffusers pipeline: steps that report and can be stopped, memory, frames that come back.
+
+Knows no class of pipelines. Torch is imported inside.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from generators.knob_options import Knobs, lower
+from generators.knobs import place, refusals
+from media.pictures import Frames
+from orchestrator.errors import BackendFailed, BackendMisconfigured, CliploopError, JobCancelled
+
+
+@dataclass
+class Steps:
+    """What a pipeline calls after every denoising step. `total`: how many a render has."""
+
+    total: int
+    progress: Callable[[float], None]
+    cancelled: Callable[[], bool]
+    done: int = 0
+    told: float = 0.0
+
+    def begin(self) -> None:
+        """Before the first step. Raises JobCancelled."""
+        self.done = 0
+        self._go_on()
+
+    def __call__(self, _pipeline: Any, _step: int, _timestep: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+        """Raises JobCancelled: what the pipeline computed so far is dropped."""
+        self.done += 1
+        self._go_on()
+        return tensors
+
+    def _go_on(self) -> None:
+        if self.cancelled():
+            raise JobCancelled("the render was cancelled")
+        self.told = max(self.told, min(self.done / (self.total + 1), 1.0))  # the last part is the VAE's
+        self.progress(self.told)
+
+
+@contextmanager
+def stepping(pipeline: Any, steps: Steps) -> Generator[None]:
+    """For a pipeline whose call takes no callback: its scheduler's steps are counted instead."""
+    scheduler = pipeline.scheduler
+    step = scheduler.step
+
+    def counted(*given: Any, **named: Any) -> Any:
+        made = step(*given, **named)
+        steps(pipeline, steps.done, None, {})
+        return made
+
+    scheduler.step = counted
+    try:
+        yield
+    finally:
+        del scheduler.step
+
+
+def cpu_generator(seed: int) -> Any:
+    """Random numbers that are the same on every device."""
+    torch: Any = importlib.import_module("torch")
+    return torch.Generator().manual_seed(seed)
+
+
+def called(pipeline: Any, what: str, **given: Any) -> Frames:
+    """The clip of one call: (T, H, W, 3) uint8 RGB, of whatever size came back. `what` is for messages.
+
+    Raises BackendFailed for what the pipeline raises, but for errors of ours and memory that ran out.
+    """
+    name = type(pipeline).__name__
+    try:
+        made = pipeline(**given, output_type="np").frames
+    except CliploopError:
+        raise
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        lines = str(error).strip().splitlines()
+        raise BackendFailed(f"{name} at {what}: {lines[0] if lines else type(error).__name__}") from error
+    finally:
+        pipeline.maybe_free_model_hooks()
+    return _whole_levels(np.asarray(made), name)
+
+
+def _whole_levels(made: Any, name: str) -> Frames:
+    """(1, T, H, W, 3) float in 0 … 1 as (T, H, W, 3) uint8. Raises BackendFailed for what is no such clip."""
+    if made.ndim != 5 or made.shape[0] != 1 or made.shape[-1] != 3:
+        raise BackendFailed(f"{name} returned an array of shape {made.shape}, not one clip of RGB frames")
+    if not np.isfinite(made).all():
+        raise BackendFailed(f"{name} returned frames that are no numbers (NaN): set dtype to bfloat16 or float32")
+    return np.rint(made[0].clip(0, 1) * 255).astype(np.uint8)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an accelerator's memory, or the processor's, did not suffice."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"OutOfMemoryError", "MemoryError"})
+
+
+def with_less_memory(
+    pipeline: Any, knobs: Knobs, device: str, render: Callable[[], Frames]
+) -> tuple[Frames, Knobs]:
+    """Render; where memory runs out, once more with the next lower profile, which then stays.
+
+    Raises BackendFailed that says what to set where that does not suffice, or there is none.
+    """
+    said = ""
+    try:
+        return render(), knobs
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+    _free_memory()  # outside the except block, where the error still holds tensors
+    less = lower(knobs, refusals(pipeline, device))
+    if less is not None:
+        place(pipeline, less, device=device)
+        try:
+            return render(), less
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+        _free_memory()
+    raise BackendFailed(
+        f"out of memory ({said}): set vae_tiling, offload or quantization (docs/gpu.md), or render fewer or"
+        " smaller frames"
+    )
+
+
+def _free_memory() -> None:
+    torch: Any = importlib.import_module("torch")
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def chosen_device() -> str:
+    """The first GPU, or the CPU."""
+    torch: Any = importlib.import_module("torch")
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def require(*modules: str, extra: str) -> None:
+    """Raise BackendMisconfigured unless these can be imported."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise BackendMisconfigured(
+                f"the package {module} is missing or cannot be loaded ({error}): pip install 'cliploop[{extra}]'"
+            ) from error

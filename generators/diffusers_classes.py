@@ -1,0 +1,112 @@
+"""Pipeline classes of diffusers by name, and checkpoints loaded with them; refusals say what to correct.
+
+Only names that diffusers exports are looked up: nothing is imported because a configuration names it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from generators.diffusers_options import DiffusersI2vOptions, call_of
+from generators.diffusers_rules import RULES
+from generators.knobs import loading
+from orchestrator.errors import BackendMisconfigured
+from orchestrator.faults import suggest
+
+_LIKE_ONE = re.compile(r"ImageToVideo|Image2Video|I2V")  # in the name of a class
+
+
+def pipeline_class(options: DiffusersI2vOptions) -> Any:
+    """The class of that name in diffusers. Raises BackendMisconfigured if it renders no video of a picture."""
+    diffusers, name = _diffusers(), options.pipeline
+    exported = [other for other in dir(diffusers) if other.endswith("Pipeline")]
+    near = {other for other in exported if _LIKE_ONE.search(other)} | set(RULES)
+    if name not in exported:
+        raise BackendMisconfigured(f"diffusers has no pipeline {name!r}{suggest(name, near)}")
+    kind = getattr(diffusers, name)
+    if not (inspect.isclass(kind) and issubclass(kind, diffusers.DiffusionPipeline)):
+        needs = ", ".join(getattr(kind, "_backends", ())) or "another version of diffusers"
+        raise BackendMisconfigured(f"the pipeline {name} of diffusers cannot be used without {needs}: install it")
+    takes = inspect.signature(kind.__call__).parameters
+    lacks = [argument for argument in ("image", "prompt", options.frames_argument) if argument not in takes]
+    if lacks:
+        raise BackendMisconfigured(
+            f"the pipeline {name} of diffusers does not make a video from a picture and a prompt: its call takes"
+            f" no {', '.join(lacks)}{suggest(name, near)}"
+        )
+    if "safety_checker" in inspect.signature(kind.__init__).parameters:
+        raise BackendMisconfigured(
+            f"the pipeline {name} of diffusers has a safety checker, which this backend does not serve: choose"
+            " another, or type = 'cosmos'"
+        )
+    return kind
+
+
+def check_call(kind: Any, options: DiffusersI2vOptions) -> None:
+    """Raise BackendMisconfigured for an argument that the pipeline's call does not take."""
+    takes = inspect.signature(kind.__call__).parameters
+    asked = {f"call.{name}": name for name in call_of(options)}
+    asked["guidance_argument"] = options.guidance_argument.replace("guider", "")
+    asked["fps_argument"] = options.fps_argument
+    for option, name in asked.items():
+        if name and name not in takes:
+            known = set(takes) - {"self", "kwargs"}
+            raise BackendMisconfigured(
+                f"{option}: a call of {kind.__name__} takes no argument {name!r}{suggest(name, known)}"
+            )
+
+
+def loaded(kind: Any, options: DiffusersI2vOptions, **parts: Any) -> Any:
+    """The checkpoint as a pipeline of that class, on the CPU; `parts` stand in for the checkpoint's own.
+
+    Raises BackendMisconfigured that names the checkpoint and what is wrong with it.
+    """
+    model = options.model
+    _check_folder(model)
+    for library in ("diffusers", "transformers"):  # workers' logs are no terminals
+        importlib.import_module(f"{library}.utils.logging").disable_progress_bar()
+    try:
+        pipeline = kind.from_pretrained(
+            model, local_files_only=not options.allow_download, **loading(options), **parts
+        )
+    except BackendMisconfigured:
+        raise
+    except Exception as error:  # a file that is cut, absent or of another model: each library its own class
+        if type(error).__name__ == "LocalEntryNotFoundError" or not Path(model).is_dir():
+            raise BackendMisconfigured(
+                f"model {model}: it is not in the local cache, or not whole: cliploop models pull {model}, or set"
+                " allow_download = true, or name a folder"
+            ) from error
+        lines = str(error).strip().splitlines()
+        raise BackendMisconfigured(
+            f"model {model}: it cannot be loaded as {kind.__name__}"
+            f" ({lines[0] if lines else type(error).__name__}): name a whole checkpoint of that pipeline"
+        ) from error
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline
+
+
+def _check_folder(model: str) -> None:
+    """Raise BackendMisconfigured for a folder that is not there, or holds no pipeline."""
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if not (path / "model_index.json").is_file():
+            raise BackendMisconfigured(
+                f"model {model}: there is no model_index.json in it; name a checkpoint in diffusers' layout"
+            )
+    elif path.is_absolute() or model.startswith((".", "~")):
+        raise BackendMisconfigured(f"model {model}: no such folder; name a checkpoint, or the id of a repository")
+
+
+def _diffusers() -> Any:
+    try:
+        importlib.import_module("torch")
+        return importlib.import_module("diffusers")
+    except ImportError as error:
+        raise BackendMisconfigured(
+            f"diffusers pipelines need packages that are missing ({error}): pip install 'cliploop[wan]'"
+        ) from error
