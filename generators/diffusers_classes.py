@@ -17,14 +17,14 @@ from generators.knobs import loading
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.faults import suggest
 
-_LIKE_ONE = re.compile(r"ImageToVideo|Image2Video|I2V")  # in the name of a class
+_LIKE_ONE = re.compile(r"(?!Wan|Cosmos|.*Modular).*(ImageToVideo|Image2Video|I2V)")  # what is suggested
 
 
 def pipeline_class(options: DiffusersI2vOptions) -> Any:
     """The class of that name in diffusers. Raises BackendMisconfigured if it renders no video of a picture."""
     diffusers, name = _diffusers(), options.pipeline
     exported = [other for other in dir(diffusers) if other.endswith("Pipeline")]
-    near = {other for other in exported if _LIKE_ONE.search(other)} | set(RULES)
+    near = {other for other in exported if _LIKE_ONE.match(other)} | set(RULES)
     if name not in exported:
         raise BackendMisconfigured(f"diffusers has no pipeline {name!r}{suggest(name, near)}")
     kind = getattr(diffusers, name)
@@ -86,8 +86,21 @@ def loaded(kind: Any, options: DiffusersI2vOptions, **parts: Any) -> Any:
             f"model {model}: it cannot be loaded as {kind.__name__}"
             f" ({lines[0] if lines else type(error).__name__}): name a whole checkpoint of that pipeline"
         ) from error
+    _check_kinds(pipeline, model)
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
+
+
+def _check_kinds(pipeline: Any, model: str) -> None:
+    """Raise BackendMisconfigured for a checkpoint of another pipeline: diffusers loads it with a warning."""
+    wanted: dict[str, Any] = type(pipeline)._get_signature_types()
+    for name in ("transformer", "vae"):
+        part, kinds = pipeline.components.get(name), tuple(filter(inspect.isclass, wanted.get(name, ())))
+        if part is not None and kinds and not isinstance(part, kinds):
+            raise BackendMisconfigured(
+                f"model {model}: its {name} is a {type(part).__name__}, {type(pipeline).__name__} has a"
+                f" {' or '.join(kind.__name__ for kind in kinds)}: correct pipeline, or name another checkpoint"
+            )
 
 
 def _check_folder(model: str) -> None:

@@ -57,7 +57,7 @@ class DiffusersI2vOptions(Knobs, Rule):
         said = cast("dict[str, Any]", given)
         name = said.get("pipeline")
         if not isinstance(name, str):
-            return said
+            raise ValueError("pipeline must be the name of a class in diffusers, such as LTXImageToVideoPipeline")
         for prefix, kind in OTHER_TYPES.items():
             if name.startswith(prefix):
                 raise ValueError(f"{name} has a backend of its own: set type = {kind!r} and leave pipeline out")
