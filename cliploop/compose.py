@@ -37,7 +37,7 @@ POLICY_KEYS = (
     "deliver_long_side_max",
 )
 # Types that a later version brings.
-LATER_GENERATORS = ("wan", "cosmos")
+LATER_GENERATORS = ("wan",)
 LATER_MODELS = ("gemini", "openai_compatible", "single", "htv", "escalate", "human")
 
 

@@ -16,8 +16,10 @@ import numpy as np
 
 from generators.knob_options import Knobs, lower
 from generators.knobs import place, refusals
-from media.pictures import Frames
+from media.frames import FrameReader
+from media.pictures import Frame, Frames
 from orchestrator.errors import BackendFailed, BackendMisconfigured, CliploopError, JobCancelled
+from orchestrator.records import Shot, Size
 
 
 @dataclass
@@ -46,6 +48,25 @@ class Steps:
             raise JobCancelled("the render was cancelled")
         self.told = max(self.told, min(self.done / (self.total + 1), 1.0))  # the last part is the VAE's
         self.progress(self.told)
+
+
+def start_picture(reader: FrameReader | None, shot: Shot) -> Frame:
+    """What the clip begins with: (H, W, 3) uint8 RGB of the canvas' size. Raises BackendFailed."""
+    if reader is None:
+        raise BackendMisconfigured("this generator was built without artifacts: it cannot render")
+    start = reader.picture(shot.start_frame)
+    if start.shape[:2] != (shot.canvas.height, shot.canvas.width):
+        raise BackendFailed(f"the start frame is {start.shape[1]}x{start.shape[0]}, the canvas is {shot.canvas}")
+    return start
+
+
+def of_size(frames: Frames, size: Size) -> Frames:
+    """The frames, if they have that size. Raises BackendFailed."""
+    if frames.shape[1:3] != (size.height, size.width):
+        raise BackendFailed(
+            f"asked for {size}, rendered {frames.shape[2]}x{frames.shape[1]}: correct size_multiple, or set sizes"
+        )
+    return frames
 
 
 @contextmanager
@@ -85,8 +106,7 @@ def called(pipeline: Any, what: str, **given: Any) -> Frames:
     except Exception as error:
         if is_out_of_memory(error):
             raise
-        lines = str(error).strip().splitlines()
-        raise BackendFailed(f"{name} at {what}: {lines[0] if lines else type(error).__name__}") from error
+        raise BackendFailed(f"{name} at {what}: {first_line(error)}") from error
     finally:
         pipeline.maybe_free_model_hooks()
     return _whole_levels(np.asarray(made), name)
@@ -120,7 +140,7 @@ def with_less_memory(
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        said = first_line(error)
     _free_memory()  # outside the except block, where the error still holds tensors
     less = lower(knobs, refusals(pipeline, device))
     if less is not None:
@@ -137,6 +157,12 @@ def with_less_memory(
     )
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line; its kind where it says nothing."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def _free_memory() -> None:
     torch: Any = importlib.import_module("torch")
     gc.collect()
@@ -148,14 +174,3 @@ def chosen_device() -> str:
     """The first GPU, or the CPU."""
     torch: Any = importlib.import_module("torch")
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def require(*modules: str, extra: str) -> None:
-    """Raise BackendMisconfigured unless these can be imported."""
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise BackendMisconfigured(
-                f"the package {module} is missing or cannot be loaded ({error}): pip install 'cliploop[{extra}]'"
-            ) from error

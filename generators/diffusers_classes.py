@@ -11,9 +11,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from generators.diffusers_calls import first_line
 from generators.diffusers_options import DiffusersI2vOptions, call_of
 from generators.diffusers_rules import RULES
-from generators.knobs import loading
+from generators.knobs import Knobs, loading
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.faults import suggest
 
@@ -22,7 +23,7 @@ _LIKE_ONE = re.compile(r"(?!Wan|Cosmos|.*Modular).*(ImageToVideo|Image2Video|I2V
 
 def pipeline_class(options: DiffusersI2vOptions) -> Any:
     """The class of that name in diffusers. Raises BackendMisconfigured if it renders no video of a picture."""
-    diffusers, name = _diffusers(), options.pipeline
+    diffusers, name = diffusers_library(), options.pipeline
     exported = [other for other in dir(diffusers) if other.endswith("Pipeline")]
     near = {other for other in exported if _LIKE_ONE.match(other)} | set(RULES)
     if name not in exported:
@@ -60,19 +61,16 @@ def check_call(kind: Any, options: DiffusersI2vOptions) -> None:
             )
 
 
-def loaded(kind: Any, options: DiffusersI2vOptions, **parts: Any) -> Any:
+def loaded(kind: Any, model: str, knobs: Knobs, *, allow_download: bool, **parts: Any) -> Any:
     """The checkpoint as a pipeline of that class, on the CPU; `parts` stand in for the checkpoint's own.
 
     Raises BackendMisconfigured that names the checkpoint and what is wrong with it.
     """
-    model = options.model
-    _check_folder(model)
+    check_folder(model)
     for library in ("diffusers", "transformers"):  # workers' logs are no terminals
         importlib.import_module(f"{library}.utils.logging").disable_progress_bar()
     try:
-        pipeline = kind.from_pretrained(
-            model, local_files_only=not options.allow_download, **loading(options), **parts
-        )
+        pipeline = kind.from_pretrained(model, local_files_only=not allow_download, **loading(knobs), **parts)
     except BackendMisconfigured:
         raise
     except Exception as error:  # a file that is cut, absent or of another model: each library its own class
@@ -81,10 +79,9 @@ def loaded(kind: Any, options: DiffusersI2vOptions, **parts: Any) -> Any:
                 f"model {model}: it is not in the local cache, or not whole: cliploop models pull {model}, or set"
                 " allow_download = true, or name a folder"
             ) from error
-        lines = str(error).strip().splitlines()
         raise BackendMisconfigured(
             f"model {model}: it cannot be loaded as {kind.__name__}"
-            f" ({lines[0] if lines else type(error).__name__}): name a whole checkpoint of that pipeline"
+            f" ({first_line(error)}): name a whole checkpoint of that pipeline"
         ) from error
     _check_kinds(pipeline, model)
     pipeline.set_progress_bar_config(disable=True)
@@ -93,9 +90,10 @@ def loaded(kind: Any, options: DiffusersI2vOptions, **parts: Any) -> Any:
 
 def _check_kinds(pipeline: Any, model: str) -> None:
     """Raise BackendMisconfigured for a checkpoint of another pipeline: diffusers loads it with a warning."""
-    wanted: dict[str, Any] = type(pipeline)._get_signature_types()
+    wanted: Any = pipeline._get_signature_types()
     for name in ("transformer", "vae"):
-        part, kinds = pipeline.components.get(name), tuple(filter(inspect.isclass, wanted.get(name, ())))
+        part: Any = pipeline.components.get(name)
+        kinds: tuple[Any, ...] = tuple(kind for kind in wanted.get(name, ()) if inspect.isclass(kind))
         if part is not None and kinds and not isinstance(part, kinds):
             raise BackendMisconfigured(
                 f"model {model}: its {name} is a {type(part).__name__}, {type(pipeline).__name__} has a"
@@ -103,7 +101,7 @@ def _check_kinds(pipeline: Any, model: str) -> None:
             )
 
 
-def _check_folder(model: str) -> None:
+def check_folder(model: str) -> None:
     """Raise BackendMisconfigured for a folder that is not there, or holds no pipeline."""
     path = Path(model).expanduser()
     if path.is_dir():
@@ -115,7 +113,8 @@ def _check_folder(model: str) -> None:
         raise BackendMisconfigured(f"model {model}: no such folder; name a checkpoint, or the id of a repository")
 
 
-def _diffusers() -> Any:
+def diffusers_library() -> Any:
+    """Raises BackendMisconfigured where it, or torch, is not installed."""
     try:
         importlib.import_module("torch")
         return importlib.import_module("diffusers")

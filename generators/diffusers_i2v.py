@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from generators.diffusers_calls import Steps, called, chosen_device, cpu_generator, stepping, with_less_memory
+from generators.diffusers_calls import (
+    Steps,
+    called,
+    chosen_device,
+    cpu_generator,
+    of_size,
+    start_picture,
+    stepping,
+    with_less_memory,
+)
 from generators.diffusers_classes import check_call, loaded, pipeline_class
 from generators.diffusers_options import DiffusersI2vOptions, call_of
 from generators.knobs import apply, begin_render, sampling
@@ -56,7 +65,7 @@ class DiffusersI2v:
 
         Raises BackendFailed, BackendMisconfigured, JobCancelled.
         """
-        start = self._start(shot)
+        start = start_picture(self._reader, shot)
         sampled = sampling(self._options, shot.denoising_steps, shot.guidance)
         steps = Steps(sampled.denoising_steps, progress, cancelled)
         steps.begin()
@@ -73,22 +82,14 @@ class DiffusersI2v:
         progress(1.0)
         return made
 
-    def _start(self, shot: Shot) -> Frame:
-        if self._reader is None:
-            raise BackendMisconfigured("this generator was built without artifacts: it cannot render")
-        start = self._reader.picture(shot.start_frame)
-        if start.shape[:2] != (shot.canvas.height, shot.canvas.width):
-            raise BackendFailed(
-                f"the start frame is {start.shape[1]}x{start.shape[0]}, the canvas is {shot.canvas}"
-            )
-        return start
-
     def _loaded(self) -> Any:
         """The pipeline with its knobs applied. Raises BackendMisconfigured."""
         if self._pipeline is None:
             kind = pipeline_class(self._options)
             check_call(kind, self._options)
-            pipeline = loaded(kind, self._options)
+            pipeline = loaded(
+                kind, self._options.model, self._options, allow_download=self._options.allow_download
+            )
             _check_parts(pipeline, self._options)
             self._device = chosen_device()
             self.applied = apply(pipeline, self._options, device=self._device)
@@ -98,11 +99,11 @@ class DiffusersI2v:
     def _placed(self, start: Frame, canvas: Size) -> tuple[Frame, Callable[[Frames], Frames]]:
         """What the pipeline is given, and how its frames come back onto the canvas."""
         if not self._options.frame_sizes:
-            return start, lambda frames: _of_size(frames, canvas)
+            return start, lambda frames: of_size(frames, canvas)
         lies = window(canvas, self._options.frame_sizes, "pad")
 
         def back(frames: Frames) -> Frames:
-            whole = _of_size(frames, lies.frame_size)
+            whole = of_size(frames, lies.frame_size)
             return np.stack([lies.canvas_frame(frame, start) for frame in whole])
 
         return lies.picture(start, "edge"), back
@@ -162,15 +163,6 @@ def _own_size(pipeline: Any) -> Generator[None]:
         yield
     finally:
         del processor.calculate_default_height_width
-
-
-def _of_size(frames: Frames, size: Size) -> Frames:
-    """The frames, if they have that size. Raises BackendFailed."""
-    if frames.shape[1:3] != (size.height, size.width):
-        raise BackendFailed(
-            f"asked for {size}, rendered {frames.shape[2]}x{frames.shape[1]}: correct size_multiple, or set sizes"
-        )
-    return frames
 
 
 def _check_parts(pipeline: Any, options: DiffusersI2vOptions) -> None:

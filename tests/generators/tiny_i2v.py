@@ -17,6 +17,7 @@ from media.frames import FrameReader
 from media.pictures import Frame, encode_png
 from orchestrator.records import Shot, Size
 from storage.artifacts import MemoryArtifacts
+from tests.generators.cosmos_checkers import Lenient
 
 PROMPT = "The red ball rolls to the right."
 LETTERS = string.ascii_letters + string.digits + " .,;:'-()"
@@ -137,6 +138,36 @@ def hunyuan_15() -> Any:
     )
 
 
+def cosmos(*, pads: bool = False) -> Any:
+    """Cosmos-Predict2.5, saved without its checker. `pads`: as the released ones, which needs torchvision."""
+    diffusers, transformers = library("diffusers"), library("transformers")
+    vision = {"depth": 1, "hidden_size": 16, "intermediate_size": 16, "num_heads": 2, "out_hidden_size": 16}
+    layers = 2
+    text_encoder = transformers.Qwen2_5_VLForConditionalGeneration(
+        transformers.Qwen2_5_VLConfig(text_config=qwen_text(layers), vision_config=vision)
+    )
+    made = diffusers.Cosmos2_5_PredictBasePipeline(
+        text_encoder=text_encoder,
+        tokenizer=chat(),
+        transformer=diffusers.CosmosTransformer3DModel(
+            **{"in_channels": 17, "out_channels": 16, "num_attention_heads": 2, "attention_head_dim": 16},
+            **{"num_layers": 1, "mlp_ratio": 2.0, "text_embed_dim": 16, "adaln_lora_dim": 4},
+            **{"max_size": (8, 32, 32), "patch_size": (1, 2, 2), "rope_scale": (2.0, 1.0, 1.0)},
+            **{"use_crossattn_projection": True, "crossattn_proj_in_channels": 16 * layers},
+            **{"encoder_hidden_states_channels": 16, "concat_padding_mask": pads},
+        ),
+        vae=diffusers.AutoencoderKLWan(
+            base_dim=4, z_dim=16, dim_mult=[1, 1, 1, 1], num_res_blocks=1, temperal_downsample=[False, True, True]
+        ),
+        scheduler=diffusers.UniPCMultistepScheduler(
+            prediction_type="flow_prediction", use_flow_sigmas=True, flow_shift=5.0
+        ),
+        safety_checker=Lenient(),
+    )
+    made.register_to_config(safety_checker=(None, None))
+    return made
+
+
 def saved(make: Callable[[], Any], folder: Path) -> Path:
     """The pipeline as a checkpoint in that folder."""
     library("torch").manual_seed(0)
@@ -147,10 +178,10 @@ def saved(make: Callable[[], Any], folder: Path) -> Path:
 class Table:
     """Artifacts with a start picture of noise in soft blocks, and shots of it."""
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width: int, height: int, *, seed: int = 5) -> None:
         self.artifacts = MemoryArtifacts()
         self.reader = FrameReader(self.artifacts)
-        blocks = np.random.default_rng(5).integers(0, 255, (height // 8, width // 8, 3), dtype=np.uint8)
+        blocks = np.random.default_rng(seed).integers(0, 255, (height // 8, width // 8, 3), dtype=np.uint8)
         self.picture: Frame = blocks.repeat(8, axis=0).repeat(8, axis=1)
         self._start = self.artifacts.put(encode_png(self.picture), ".png")
         self._size = Size(width=width, height=height)
