@@ -170,14 +170,13 @@ def delete_at_the_end(service: Running, seed: int) -> Disturbed:
         return True
 
     until(removed, PHASE_SECONDS, "the end of the job")
-    began = time.monotonic()
     service.ended(other)
     try:
         service.state(job_id)
         notes = ["a deleted job came back"]
     except JobNotFound:
         notes = ["its journal was left behind"] if service.entries(job_id) else []
-    return Disturbed({other: SEEDS[-1]}, time.monotonic() - began, notes=notes)
+    return Disturbed({other: SEEDS[-1]}, notes=notes)
 
 
 def same_key(service: Running, seed: int) -> Disturbed:
@@ -195,25 +194,24 @@ def same_key(service: Running, seed: int) -> Disturbed:
         answer.raise_for_status()
         return answer.json()["id"]
 
-    began = time.monotonic()
     with ThreadPoolExecutor(ASKERS) as pool:
         ids = set(pool.map(ask, range(ASKERS)))
     for job_id in ids:
         service.ended(job_id)
     service.end_more()
     notes = [f"one key made {len(ids)} jobs"] if len(ids) != 1 else []
-    return Disturbed(dict.fromkeys(ids, seed), time.monotonic() - began, notes=notes)
+    return Disturbed(dict.fromkeys(ids, seed), notes=notes)
 
 
 def instant(service: Running, seed: int) -> Disturbed:
     """Many jobs of a generator that takes next to no time: none may wait for the reaper."""
-    reaped, began = service.said("taken up again"), time.monotonic()
+    reaped = service.said("taken up again")
     jobs = {service.submit(seed, generator=PERFECT): -seed for _ in range(INSTANT_JOBS)}
     for job_id in jobs:
         service.ended(job_id)
     late = service.said("taken up again") - reaped
     notes = [f"the reaper was needed {late} times"] if late else []
-    return Disturbed(jobs, time.monotonic() - began, notes=notes)
+    return Disturbed(jobs, notes=notes)
 
 
 SCENARIOS: dict[str, Scenario] = {

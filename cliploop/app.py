@@ -20,14 +20,21 @@ from cliploop.options import (
     SERVE,
     TASK,
     TERMINAL,
+    BudgetText,
     Config,
     Data,
+    Help,
     Host,
+    Image,
+    OneObject,
+    PlannerName,
     Port,
+    Prompt,
+    VerifierName,
+    WorldDifficulty,
     flag,
     opened,
     option,
-    show_help,
 )
 from cliploop.terminal import EXIT_INTERRUPTED, EXIT_USAGE, PROGRAM, Terminal, version
 
@@ -91,20 +98,13 @@ def root(
 
 @app.command(rich_help_panel=RUN, help=RUN_HELP, add_help_option=False)
 def run(
-    image: Annotated[
-        str | None, option("--image", metavar="PICTURE", help="The first picture.", panel=TASK)
-    ] = None,
-    prompt: Annotated[
-        str | None, option("--prompt", metavar="TEXT|FILE", help="What should happen, in words.", panel=TASK)
-    ] = None,
+    image: Image = None,
+    prompt: Prompt = None,
     world: Annotated[
         str | None,
         option("--world", metavar="NAME", help="A procedural task instead: cliploop worlds list.", panel=TASK),
     ] = None,
-    difficulty: Annotated[
-        str,
-        option("--difficulty", metavar="LEVEL", help="Of --world: easy, medium or hard.", panel=TASK),
-    ] = "medium",
+    difficulty: WorldDifficulty = "medium",
     strategy: Annotated[
         str | None,
         option(
@@ -137,15 +137,7 @@ def run(
             panel=LOOP,
         ),
     ] = None,
-    budget: Annotated[
-        str | None,
-        option(
-            "--budget",
-            metavar="KEY=N,...",
-            help="Of video_seconds, gpu_seconds, vlm_calls, vlm_tokens, usd, wall_seconds.",
-            panel=LOOP,
-        ),
-    ] = None,
+    budget: BudgetText = None,
     seed: Annotated[
         int | None,
         option(
@@ -159,12 +151,8 @@ def run(
         str | None,
         option("--generator", metavar="NAME", help="Renders clips: cliploop generators list.", panel=BACKENDS),
     ] = None,
-    planner: Annotated[
-        str | None, option("--planner", metavar="NAME", help="Says the next action.", panel=BACKENDS)
-    ] = None,
-    verifier: Annotated[
-        str | None, option("--verifier", metavar="NAME", help="Judges each clip.", panel=BACKENDS)
-    ] = None,
+    planner: PlannerName = None,
+    verifier: VerifierName = None,
     preset: Annotated[
         str | None,
         option("--preset", metavar="NAME", help="All of these by a name of cliploop.toml.", panel=BACKENDS),
@@ -189,21 +177,8 @@ def run(
     dry_run: Annotated[
         bool, flag("--dry-run", help="Only say what would run and what it would cost.", panel=OUTPUT)
     ] = False,
-    json: Annotated[
-        bool, flag("--json", help="One JSON object on stdout, progress on stderr.", panel=OUTPUT)
-    ] = False,
-    help_: Annotated[
-        bool,
-        typer.Option(
-            "-h",
-            "--help",
-            metavar=" ",
-            is_eager=True,
-            callback=show_help,
-            help="Show this.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
+    json: OneObject = False,
+    help_: Help = False,
 ) -> int:
     with opened(json) as terminal:
         from cliploop.commands.run import RunRequest, run_command

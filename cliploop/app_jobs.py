@@ -6,7 +6,25 @@ from typing import Annotated
 
 import typer
 
-from cliploop.options import BACKENDS, LOOP, OUTPUT, TALK, TASK, Json, flag, opened, option, show_help
+from cliploop.options import (
+    BACKENDS,
+    LOOP,
+    OUTPUT,
+    TALK,
+    TASK,
+    BudgetText,
+    Help,
+    Image,
+    Json,
+    OneObject,
+    PlannerName,
+    Prompt,
+    VerifierName,
+    WorldDifficulty,
+    flag,
+    opened,
+    option,
+)
 
 SERVER = "The server"
 jobs_app = typer.Typer()
@@ -87,39 +105,17 @@ Priority = Annotated[str | None, option("--priority", metavar="LEVEL", help="hig
 MaxSteps = Annotated[int | None, option("--max-steps", metavar="N", help="Steps at most.", panel=LOOP)]
 MaxAttempts = Annotated[int | None, option("--max-attempts", metavar="N", help="Renders of a step.", panel=LOOP)]
 Seed = Annotated[int | None, option("--seed", metavar="N", help="Same seed, same video.", panel=LOOP)]
-BudgetText = Annotated[
-    str | None,
-    option(
-        "--budget",
-        metavar="KEY=N,...",
-        help="Of video_seconds, gpu_seconds, vlm_calls, vlm_tokens, usd, wall_seconds.",
-        panel=LOOP,
-    ),
-]
-Object = Annotated[bool, flag("--json", help="One JSON object on stdout, progress on stderr.", panel=OUTPUT)]
-Help = Annotated[
-    bool,
-    typer.Option(
-        "-h", "--help", metavar=" ", is_eager=True, callback=show_help, help="Show this.", rich_help_panel=OUTPUT
-    ),
-]
 
 
 @jobs_app.command(rich_help_panel=TALK, help=SUBMIT_HELP, add_help_option=False)
 def submit(
-    image: Annotated[
-        str | None, option("--image", metavar="PICTURE", help="The first picture.", panel=TASK)
-    ] = None,
-    prompt: Annotated[
-        str | None, option("--prompt", metavar="TEXT|FILE", help="What should happen, in words.", panel=TASK)
-    ] = None,
+    image: Image = None,
+    prompt: Prompt = None,
     world: Annotated[
         str | None,
         option("--world", metavar="NAME", help="A procedural task of the server's instead.", panel=TASK),
     ] = None,
-    difficulty: Annotated[
-        str, option("--difficulty", metavar="LEVEL", help="Of --world: easy, medium or hard.", panel=TASK)
-    ] = "medium",
+    difficulty: WorldDifficulty = "medium",
     strategy: Annotated[
         str | None, option("--strategy", metavar="NAME", help="As of cliploop run.", panel=LOOP)
     ] = None,
@@ -132,12 +128,8 @@ def submit(
     generator: Annotated[
         str | None, option("--generator", metavar="NAME", help="Renders clips.", panel=BACKENDS)
     ] = None,
-    planner: Annotated[
-        str | None, option("--planner", metavar="NAME", help="Says the next action.", panel=BACKENDS)
-    ] = None,
-    verifier: Annotated[
-        str | None, option("--verifier", metavar="NAME", help="Judges each clip.", panel=BACKENDS)
-    ] = None,
+    planner: PlannerName = None,
+    verifier: VerifierName = None,
     preset: Annotated[
         str | None,
         option("--preset", metavar="NAME", help="All of these by a name of the server's.", panel=BACKENDS),
@@ -147,7 +139,7 @@ def submit(
     ] = None,
     url: Url = None,
     watch: Watch = False,
-    json: Object = False,
+    json: OneObject = False,
     help_: Help = False,
 ) -> int:
     with opened(json) as terminal:

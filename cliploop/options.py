@@ -64,3 +64,34 @@ Data = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="Where everything is kept. [dim]\\[default: cliploop-data][/dim]"),
 ]
+
+# Of `run` and `submit`, which take the same task and choices.
+Image = Annotated[str | None, option("--image", metavar="PICTURE", help="The first picture.", panel=TASK)]
+Prompt = Annotated[
+    str | None, option("--prompt", metavar="TEXT|FILE", help="What should happen, in words.", panel=TASK)
+]
+WorldDifficulty = Annotated[
+    str, option("--difficulty", metavar="LEVEL", help="Of --world: easy, medium or hard.", panel=TASK)
+]
+BudgetText = Annotated[
+    str | None,
+    option(
+        "--budget",
+        metavar="KEY=N,...",
+        help="Of video_seconds, gpu_seconds, vlm_calls, vlm_tokens, usd, wall_seconds.",
+        panel=LOOP,
+    ),
+]
+PlannerName = Annotated[
+    str | None, option("--planner", metavar="NAME", help="Says the next action.", panel=BACKENDS)
+]
+VerifierName = Annotated[
+    str | None, option("--verifier", metavar="NAME", help="Judges each clip.", panel=BACKENDS)
+]
+OneObject = Annotated[bool, flag("--json", help="One JSON object on stdout, progress on stderr.", panel=OUTPUT)]
+Help = Annotated[
+    bool,
+    typer.Option(
+        "-h", "--help", metavar=" ", is_eager=True, callback=show_help, help="Show this.", rich_help_panel=OUTPUT
+    ),
+]

@@ -27,7 +27,13 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        stated = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        headers = dict(scope["headers"])
+        stated = headers.get(b"content-length", b"")
+        if stated and b"transfer-encoding" in headers:  # who reads one sees another request than who reads both
+            says = "the request says its length twice: send Content-Length or Transfer-Encoding, not both"
+            response = problem(400, "two_lengths", says, headers={"Connection": "close"})
+            await response(scope, receive, send)
+            return
         if stated.isdigit() and (len(stated) > 18 or int(stated) > self.max_bytes):
             error = BodyTooLarge(self.max_bytes)
             response = problem(413, "too_large", error.detail, headers={"Connection": "close"})

@@ -87,9 +87,7 @@ class Messages:
         """Have some reason worker go on with the job."""
         self._send(REASON, ADVANCE, job_id)
 
-    def render(
-        self, generator: str, priority: Priority, job_id: str, key: str, *, first: bool = False
-    ) -> None:
+    def render(self, generator: str, priority: Priority, job_id: str, key: str, *, first: bool = False) -> None:
         """Have a worker of that generator render the clip `key` of the job, before all that wait if `first`."""
         self._send(render_queue(generator, priority), RENDER, job_id, key, first=first)
 

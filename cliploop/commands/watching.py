@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from cliploop.client import Client, ClientError, Event, Job, NotUnderstood, WrongMoment
@@ -25,6 +26,7 @@ from cliploop.terminal import (
 )
 from orchestrator.records import Trajectory
 
+HEARD_WITHIN_SECONDS = 1.0
 BY_ITSELF = frozenset({"backend", "disk"})  # what the service tries again without a person
 BY_VERDICT = frozenset({"review", "unclear"})
 
@@ -54,15 +56,36 @@ def watched(job_id: str, contact: Contact) -> int:
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Generator[None]:
-    """Within the block SIGTERM and SIGHUP end the watch as Ctrl-C does: the terminal is given back."""
+    """Within the block SIGTERM and SIGHUP end the watch as Ctrl-C does: the terminal is given back.
+
+    What a finaliser swallows is raised again until it is heard.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    asked: list[int] = []
+    over = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if not over.is_set():
+            asked.append(number)
+            signal.default_int_handler(number, frame)
+
+    def insist() -> None:
+        while not over.wait(HEARD_WITHIN_SECONDS):
+            if asked:
+                signal.pthread_kill(threading.main_thread().ident or 0, asked[0])
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    listening = [each for each in numbers if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in listening}
+    insisting = threading.Thread(target=insist, name="interrupts", daemon=True)
+    insisting.start()
     try:
         yield
     finally:
+        over.set()
+        insisting.join()
         for number, handler in before.items():
             signal.signal(number, handler)
 

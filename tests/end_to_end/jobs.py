@@ -24,12 +24,14 @@ from cliploop.commands.run import admitted_job, interruptible
 from cliploop.compose import Composition
 from cliploop.local import Ending, LocalJob, SystemClock, play
 from cliploop.settings import Settings
+from media.pictures import encode_png
 from media.uploads import normalise
 from orchestrator.ports import Frames, Generator, Inputs, Ports
 from orchestrator.records import Record, Shot
 from orchestrator.seeds import attempt_seed
+from worlds.catalog import load
+from worlds.sampling import sample
 
-MAZE = Path(__file__).parent.parent / "data" / "vrbench" / "maze" / "00000"
 SEED = 1
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.end_to_end.warm"])
@@ -47,9 +49,9 @@ class Kill:
 def small_job() -> LocalJob:
     """A small maze and clips of a second: two steps, one clip repaired from a kept prefix, one from the start."""
     composition = Composition(Settings())
-    upload = normalise((MAZE / "first_frame.png").read_bytes())
-    prompt = (MAZE / "prompt.txt").read_text().strip()
-    asked = Asked(picture=upload.png, prompt=prompt, name="maze", slug="maze")
+    task = sample(load("maze"), "easy", 3, side_px=64)
+    upload = normalise(encode_png(task.frame))
+    asked = Asked(picture=upload.png, prompt=task.prompt, name="maze", slug="maze")
     job = admitted_job(composition, Wanted(seed=SEED, generator="simulated-perfect"), asked, upload)
     policy = job.policy.model_copy(update={"first_step_seconds": 1.0, "step_seconds": 1.0})
     return LocalJob(task=job.task, policy=policy, png=job.png, slug=job.slug)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Iterator
@@ -331,6 +332,23 @@ def test_a_request_that_stops_half_way_or_is_none_stores_nothing(
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(65536):
             pass
+    assert [job["id"] for job in client.get("/v1/jobs").json()["data"]] == [done]
+
+
+def test_a_request_that_says_its_length_twice_is_refused_and_what_follows_it_not_read(
+    client: httpx.Client, address: str, done: str
+) -> None:
+    body = GOOD.encode()
+    both = head(b"Content-Length: %d" % len(body), b"Transfer-Encoding: chunked")
+    with connected(address) as connection:
+        connection.sendall(both + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) + head(b"Content-Length: 0"))
+        answers = b""
+        with contextlib.suppress(ConnectionResetError):
+            while more := connection.recv(65536):
+                answers += more
+    assert answers.startswith(b"HTTP/1.1 400 ")
+    assert answers.count(b"HTTP/1.1") == 1
+    assert b"two_lengths" in answers
     assert [job["id"] for job in client.get("/v1/jobs").json()["data"]] == [done]
 
 

@@ -132,6 +132,31 @@ def test_ctrl_c_stops_watching_and_not_the_job(say: Say, app: FastAPI, client: C
     client.delete(job_id)
 
 
+class Finalised:
+    """Takes long to be finalised; an exception that is raised meanwhile is lost."""
+
+    def __del__(self) -> None:
+        time.sleep(30)
+
+
+@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_that_a_finaliser_swallows_is_heard_all_the_same(
+    say: Say, app: FastAPI, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = submitted(client)
+    once_watched(app, job_id, os.kill, os.getpid(), signal.SIGINT)
+
+    def show(_watch: object, _event: object) -> bool:
+        Finalised()
+        return False
+
+    monkeypatch.setattr("cliploop.commands.watching._Watch._show", show)
+    began = time.monotonic()
+    assert say("watch", job_id).code == 130
+    assert time.monotonic() - began < 25
+    client.delete(job_id)
+
+
 def test_a_job_that_waits_for_a_person_ends_the_watch_with_4(
     say: Say, app: FastAPI, site: Site, client: Client
 ) -> None:
