@@ -1,7 +1,7 @@
-"""What a vision-language model is asked and what it sends back; knows no vendor, no role's wording, no reply's form.
+"""What a vision-language model is asked and what it sends back; knows no vendor, no wording, no reply's form.
 
-A client (`planners.gemini`, `planners.openai_compatible`) turns a Question into one request and its answer into a
-Reply. Pictures and clips are named by artifact key: how they are shown is the client's business.
+A client (`planners.gemini`, `planners.openai_compatible`) turns a Question into one request and its answer into
+a Reply. Pictures and clips are named by artifact key: how they are shown is the client's business.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class VlmClient(Protocol):
     def ask(self, question: Question) -> Reply:
         """One request and its answer; a retry is the caller's.
 
-        Raises BackendUnavailable (busy, down, over its quota: with the server's Retry-After), BackendMisconfigured
-        (no key, wrong key, unknown model), ReplyBlocked (a safety filter), ReplyUnreadable (no text at all).
+        Raises BackendUnavailable (busy, down, over its quota: with the server's Retry-After),
+        BackendMisconfigured (no key, wrong key, unknown model), ReplyBlocked (a safety filter),
+        ReplyUnreadable (no text at all).
         """
         ...
