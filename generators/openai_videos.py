@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from cliploop.vendor_faults import place
 from generators.openai_videos_options import OpenAIVideosOptions
 from generators.openai_videos_server import VideoServer
-from generators.remote import Watch, place
+from generators.remote import Watch
 from generators.remote_clip import Wanted, clip_frames, duration, rule
 from generators.remote_window import require_shape, window
 from media.frames import FrameReader

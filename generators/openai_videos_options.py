@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from generators.remote import without_secrets
+from cliploop.vendor_faults import without_secrets
 from generators.remote_clip import rule
 from generators.remote_window import Aspect, Fill
 from orchestrator.records import Record, Size

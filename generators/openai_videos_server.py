@@ -12,21 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from cliploop.vendor_faults import Refusal, connection_fault, is_of_http, place, told, trust
 from cliploop.vendor_keys import key_from
 from generators.openai_videos_options import POLL_AFTER, OpenAIVideosOptions
-from generators.remote import (
-    Bounded,
-    Look,
-    Patience,
-    Refusal,
-    RenderFiltered,
-    Watch,
-    connection_fault,
-    is_of_http,
-    place,
-    told,
-    trust,
-)
+from generators.remote import Bounded, Look, Patience, RenderFiltered, Watch
 from orchestrator.errors import (
     BackendFailed,
     BackendMisconfigured,

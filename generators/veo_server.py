@@ -11,21 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from cliploop.vendor_faults import Refusal, connection_fault, is_of_http, place, told, trust
 from cliploop.vendor_keys import key_from
-from generators.remote import (
-    Bounded,
-    Look,
-    Patience,
-    Refusal,
-    RenderEmpty,
-    RenderFiltered,
-    Watch,
-    connection_fault,
-    is_of_http,
-    place,
-    told,
-    trust,
-)
+from generators.remote import Bounded, Look, Patience, RenderEmpty, RenderFiltered, Watch
 from generators.veo_options import VeoOptions
 from orchestrator.errors import (
     BackendFailed,

@@ -8,19 +8,8 @@ from typing import Any
 
 import pytest
 
-from generators.remote import (
-    POLLS_FAILED_AT_MOST,
-    Bounded,
-    Look,
-    Patience,
-    Refusal,
-    Watch,
-    place,
-    retry_after,
-    told,
-    trust,
-    without_secrets,
-)
+from cliploop.vendor_faults import Refusal, place, retry_after, told, trust, without_secrets
+from generators.remote import POLLS_FAILED_AT_MOST, Bounded, Look, Patience, Watch
 from orchestrator.errors import (
     BackendFailed,
     BackendMisconfigured,
