@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from orchestrator.errors import BackendUnavailable, JobWaiting, ReplyBlocked, ReplyUnreadable
 from orchestrator.job import Job
 from orchestrator.ports import Clock, Inputs
-from orchestrator.records import Answer, Asked, Record, Spend, View
+from orchestrator.records import Answer, Asked, Record, Shown, Spend, View
 from orchestrator.seeds import derived_seed
 
 ASKS = 3  # unreadable, contradictory and unclear replies share this allowance
@@ -89,17 +89,28 @@ def _one_ask(
         started = job.ports.clock.now()
         try:
             answer = patiently(job.ports.clock, own_view.seed, key, lambda: call(own_view))
-            asked = Asked[kind](answer=answer, raw=answer.raw, spend=_at_least_one(answer.spend))
+            asked = Asked[kind](
+                answer=answer, raw=answer.raw, sent=answer.sent, spend=_at_least_one(answer.spend)
+            )
         except ReplyUnreadable as error:
-            asked = Asked[kind](unreadable=str(error), raw=error.raw, spend=_at_least_one(error.spend))
+            asked = _unanswered(kind, error, unreadable=str(error))
         except ReplyBlocked as error:
-            asked = Asked[kind](blocked=str(error), raw=error.raw, spend=_at_least_one(error.spend))
+            asked = _unanswered(kind, error, blocked=str(error))
         wall = job.ports.clock.now() - started
         return asked.model_copy(update={"spend": asked.spend.model_copy(update={"wall_seconds": wall})})
 
     asked = job.journal.once(key, inputs, Asked[kind], effect)
     job.ledger.add(asked.spend)
+    if asked.sent:
+        job.tape.shown.append(Shown(key=key, model=asked.answer.model if asked.answer else "", sent=asked.sent))
     return asked
+
+
+def _unanswered(
+    kind: type[R], error: ReplyUnreadable | ReplyBlocked, *, unreadable: str = "", blocked: str = ""
+) -> Asked[R]:
+    spend = _at_least_one(error.spend)
+    return Asked[kind](unreadable=unreadable, blocked=blocked, raw=error.raw, sent=error.sent, spend=spend)
 
 
 def _at_least_one(spend: Spend) -> Spend:

@@ -76,19 +76,25 @@ class BackendFailed(CliploopError):
 class ReplyUnreadable(CliploopError):
     """A model's reply that is empty, unfinished, contradictory or not in the asked form."""
 
-    def __init__(self, message: str, *, raw: str = "", spend: Spend | None = None) -> None:
+    def __init__(
+        self, message: str, *, raw: str = "", spend: Spend | None = None, sent: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.raw = raw
         self.spend = spend or Spend(vlm_calls=1)
+        self.sent = sent
 
 
 class ReplyBlocked(CliploopError):
     """A safety filter withheld the reply."""
 
-    def __init__(self, message: str, *, raw: str = "", spend: Spend | None = None) -> None:
+    def __init__(
+        self, message: str, *, raw: str = "", spend: Spend | None = None, sent: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
         self.raw = raw
         self.spend = spend or Spend(vlm_calls=1)
+        self.sent = sent
 
 
 class JobNotFound(CliploopError):

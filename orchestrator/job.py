@@ -17,6 +17,7 @@ from orchestrator.records import (
     Plan,
     Policy,
     Progressed,
+    Shown,
     Step,
     Task,
     View,
@@ -35,6 +36,7 @@ class Tape:
     index: int = 0  # of the step under way; 0 is the gate
     assessment: Assessment | None = None
     outcome: Outcome | None = None
+    shown: list[Shown] = field(default_factory=list[Shown])
 
     def begin(self, index: int, plan: Plan) -> None:
         """A step is under way."""

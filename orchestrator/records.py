@@ -330,13 +330,15 @@ class Assessment(Record):
 class Answer(Record, Generic[R]):
     """What a model answered: the value, what it cost, and the raw reply as text.
 
-    `asks` counts the asks that it took; `defaulted` says why the stated default stands in for an answer.
+    `asks` counts the asks that it took; `defaulted` says why the stated default stands in for an answer. `sent`
+    says in phrases what the model was shown.
     """
 
     value: R
     spend: Spend = Spend()
     raw: str = ""
     model: str = ""
+    sent: tuple[str, ...] = ()
     asks: int = 1
     defaulted: str = ""
 
@@ -348,6 +350,7 @@ class Asked(Record, Generic[R]):
     unreadable: str = ""
     blocked: str = ""
     raw: str = ""
+    sent: tuple[str, ...] = ()
     spend: Spend = Spend()
 
 
@@ -444,6 +447,14 @@ class Outcome(Record):
     video: Video | None = None
 
 
+class Shown(Record):
+    """What one ask of a model showed it, in phrases: frames, sizes, rate. `key` is the journal's."""
+
+    key: str
+    model: str = ""
+    sent: tuple[str, ...] = ()
+
+
 class Trajectory(Record):
     """All of it: what was asked, every plan, attempt and verdict, and how it ended."""
 
@@ -456,4 +467,5 @@ class Trajectory(Record):
     steps: tuple[Step, ...] = ()
     assessment: Assessment | None = None
     outcome: Outcome | None = None
+    shown: tuple[Shown, ...] = ()
     spend: Spend = Spend()

@@ -68,6 +68,7 @@ def trajectory_of(job_id: str, task: Task, policy: Policy, ports: Ports, journal
         steps=(*job.tape.steps, *([under_way] if under_way and under_way.index else [])),
         assessment=job.tape.assessment,
         outcome=job.tape.outcome,
+        shown=tuple(job.tape.shown),
         spend=job.ledger.used,
     )
 
