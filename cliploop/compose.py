@@ -36,9 +36,11 @@ POLICY_KEYS = (
     *("denoising_steps", "guidance", "vlm_temperature", "submit_unknown", "allow_unchainable"),
     "deliver_long_side_max",
 )
+SECTIONS = {"generator": "generators", "verifier": "verifiers"}  # all other roles: planners
 # Types that a later version brings.
 LATER_GENERATORS = ("wan",)
-LATER_MODELS = ("gemini", "openai_compatible", "single", "htv", "escalate", "human")
+LATER_MODELS = ("gemini", "htv", "escalate", "human")
+SINGLE = "single"  # the verifier that asks one VLM once; it is that VLM's catalog entry
 
 
 @dataclass(frozen=True)
@@ -108,18 +110,17 @@ class Composition:
         from media.editor import VideoEditor  # brings scipy: not for processes that only start, or only answer
 
         reader = FrameReader(artifacts)
-        names = {name: role for role in MODEL_ROLES if (name := getattr(policy, role)) is not None}
-        models = {name: self._model(role, name, reader) for name, role in names.items()}
+        models = self._models(policy, reader)
         return Ports(
-            planner=models[policy.planner],
-            verifier=models[policy.verifier],
-            router=models[policy.router],
-            assessor=models[policy.assessor],
+            planner=models["planner"],
+            verifier=models["verifier"],
+            router=models["router"],
+            assessor=models["assessor"],
             generator=self.generator(policy.generator, reader),
             editor=VideoEditor(artifacts, reader, scratch=scratch),
             clock=clock,
             progress=progress,
-            selector=models[policy.selector] if policy.selector is not None else None,
+            selector=models.get("selector"),
             cancelled=cancelled,
         )
 
@@ -143,13 +144,30 @@ class Composition:
         own = {name: name for name in planners.PLANNERS}
         return {**own, **{name: backend.type or backend.vlm or "" for name, backend in defined.items()}}
 
+    def require_model(self, role: str, name: str) -> None:
+        """Raise BackendMisconfigured where the model of that name lacks something: an option, a prompt."""
+        _content(self._resolve(role, Chosen(name, where="")))
+
+    def _models(self, policy: Policy, reader: FrameReader) -> dict[str, Any]:
+        """The model of each role; one that has several roles is built once."""
+        built: dict[tuple[str, str], Any] = {}
+        models: dict[str, Any] = {}
+        for role in MODEL_ROLES:
+            name = getattr(policy, role)
+            if name is not None:
+                place = (_section(role, self.settings, name), name)
+                if place not in built:
+                    built[place] = self._model(role, name, reader)
+                models[role] = built[place]
+        return models
+
     def _model(self, role: str, name: str, reader: FrameReader) -> Any:
         found = self._resolve(role, Chosen(name, where=""))
         return planners.build(found.type, found.given, reader)
 
     def _resolve(self, role: str, said: Chosen) -> Resolved:
         """The entry behind a name: the file's own definition first, then the catalog."""
-        section = {"generator": "generators", "verifier": "verifiers"}.get(role, "planners")
+        section = SECTIONS.get(role, "planners")
         defined: Mapping[str, Backend] = getattr(self.settings, section)
         catalog = _catalog(role)
         name = str(said.value)
@@ -157,7 +175,7 @@ class Composition:
             kind, given = self._defined(section, name, defined[name])
             if kind not in catalog and ":" not in kind:  # with one, it is `module:attribute`
                 raise self._unknown_type(section, name, kind, catalog)
-            self._check_options(role, self.settings.where(section, name), kind, given)
+            self._check_options(role, self._place(section, name, defined[name]), kind, given)
             return Resolved(role, name, kind, given)
         if name not in catalog:
             known = {*defined, *catalog}
@@ -172,8 +190,15 @@ class Composition:
             outside = "it is not set up rightly on this server: choose another, or tell whoever runs it"
             raise BackendMisconfigured(f"{where}: {error}", outside=outside) from None
 
+    def _place(self, section: str, name: str, backend: Backend) -> str:
+        """Where the options of an entry are written: with its VLM, unless it has its own."""
+        if backend.vlm is None or backend.options:
+            return self.settings.where(section, name)
+        return self.settings.where("vlms", backend.vlm)
+
     def _defined(self, section: str, name: str, backend: Backend) -> tuple[str, dict[str, Any]]:
         """Type and options of an entry; one that names a VLM has the VLM's, refined by its own."""
+        self._refuse_mixed_type(section, name, backend)
         if backend.vlm is None:
             return backend.type or "", backend.options
         if backend.vlm not in self.settings.vlms:
@@ -182,7 +207,24 @@ class Composition:
                 f"{where}: no VLM {backend.vlm!r}{suggest(backend.vlm, self.settings.vlms)}"
             )
         vlm = self.settings.vlms[backend.vlm]
-        return vlm.type or "", {**vlm.options, **backend.options}
+        kind = vlm.type or ""
+        if kind not in _catalog("planner") and ":" not in kind:
+            raise self._unknown_type("vlms", backend.vlm, kind, _catalog("planner"))
+        return kind, {**vlm.options, **backend.options}
+
+    def _refuse_mixed_type(self, section: str, name: str, backend: Backend) -> None:
+        """A type beside a VLM says how a verifier asks it."""
+        where, kind = self.settings.where(section, name, "type"), backend.type
+        if kind == SINGLE and section != "verifiers":
+            raise BackendMisconfigured(f"{where}: {SINGLE!r} is a type of verifiers: leave it out here")
+        if kind == SINGLE and backend.vlm is None:
+            raise BackendMisconfigured(f"{where}: {SINGLE!r} needs vlm = the name of an entry of [vlms]")
+        if backend.vlm is not None and kind not in (None, SINGLE):
+            if kind in LATER_MODELS:
+                raise self._unknown_type(section, name, kind, _catalog("planner"))
+            raise BackendMisconfigured(
+                f"{where}: {kind!r} stands beside vlm = {backend.vlm!r}, which has its own type: leave one out"
+            )
 
     def _unknown_type(
         self, section: str, name: str, kind: str, catalog: Mapping[str, Any]
@@ -199,8 +241,8 @@ class Composition:
 
 def _types() -> dict[str, Iterable[str]]:
     """What `type` may be in a section of the settings file."""
-    models = dict.fromkeys(("vlms", "planners", "verifiers"), planners.PLANNERS)
-    return {"generators": generators.GENERATORS, **models}
+    models: dict[str, Iterable[str]] = dict.fromkeys(("vlms", "planners"), planners.PLANNERS)
+    return {"generators": generators.GENERATORS, **models, "verifiers": (*planners.PLANNERS, SINGLE)}
 
 
 def _roles(chosen: Mapping[str, Chosen]) -> dict[str, Chosen]:
@@ -228,6 +270,12 @@ def _options(backend: Resolved) -> dict[str, Any]:
 def _content(backend: Resolved) -> dict[str, Any]:
     """What decides how a backend behaves: its type, its options, and the files that these name."""
     return _catalog(backend.role).content(backend.type, backend.given)
+
+
+def _section(role: str, settings: Settings, name: str) -> str:
+    """Where a model of that name is defined; the catalog's own are the same in every role."""
+    section = SECTIONS.get(role, "planners")
+    return section if name in getattr(settings, section) else "catalog"
 
 
 def _catalog(role: str) -> Catalog:

@@ -21,6 +21,11 @@ PLANNERS = Catalog(
         "oracle": Line(*_ORACLE, {"profile": "exact"}),
         "oracle-gemini": Line(*_ORACLE, {"profile": "gemini-2.5-pro"}),
         "oracle-qwen": Line(*_ORACLE, {"profile": "qwen3.5"}),
+        "openai_compatible": Line(
+            "planners.openai_compatible:build",
+            "planners.openai_compatible_options:OpenAICompatibleOptions",
+            "planners.roles:figures",
+        ),
     },
     asked="planner or verifier",
 )

@@ -128,7 +128,15 @@ def list_verifiers(site: TheSite) -> Backends:
 
 def _models(site: Site, role: str) -> Backends:
     named = site.composition.model_names(role)
-    return Backends(data=[Backend(name=name, type=kind) for name, kind in named.items()])
+    return Backends(data=[_model(site, role, name, kind) for name, kind in named.items()])
+
+
+def _model(site: Site, role: str, name: str, kind: str) -> Backend:
+    try:
+        site.composition.require_model(role, name)
+    except BackendMisconfigured as error:
+        return Backend(name=name, type=kind, usable=False, detail=error.outside)
+    return Backend(name=name, type=kind)
 
 
 @router.get("/worlds", response_model=Worlds, responses=documented(), summary="Worlds")
