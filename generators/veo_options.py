@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from cliploop.vendor_faults import without_secrets
+from cliploop.vendor_gemini import KEY_NAMES
 from generators.remote_clip import rule
 from generators.remote_window import Aspect, Fill
 from orchestrator.errors import BackendMisconfigured
@@ -22,7 +23,6 @@ from orchestrator.records import Capabilities, Record, Size
 FPS = 24.0
 DURATIONS = {"720p": [4, 6, 8], "1080p": [8]}
 LANDSCAPE = {"720p": Size(width=1280, height=720), "1080p": Size(width=1920, height=1080)}
-KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 _TIER = re.compile(r"(?:models/)?veo-3\.1-(?:(fast|lite)-)?generate(?:-\w+)*")
 
 
