@@ -40,7 +40,7 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
     "router": {
-        SYSTEM: (*_IN_SYSTEM, "steps_left"),
+        SYSTEM: (*_IN_SYSTEM, "steps_left", "prompt_chars"),
         QUESTION: (
             *("task", "instruction", "target_state", "attempts", "step", "max_steps"),
             *("first_picture", "current_frame"),

@@ -87,7 +87,11 @@ class VlmModel:
             "router",
             parse_route,
             view,
-            facts={**_place(view), "steps_left": str(max(0, view.max_steps - view.step))},
+            facts={
+                **_place(view),
+                "steps_left": str(max(0, view.max_steps - view.step)),
+                "prompt_chars": str(view.prompt_chars),
+            },
             written={
                 "task": task.prompt,
                 "instruction": plan.instruction,

@@ -6,12 +6,14 @@ import contextlib
 import json
 import ssl
 import threading
+import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import HTTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol
+from io import BufferedIOBase
+from typing import Any, BinaryIO, Protocol
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Reply:
     """An answer. `claims`: a length that is told instead of the body's; `hangs_up`: none is given at all.
 
     `holds`: only once that is set, or after half a minute, is it given, or what it claims found missing.
+    `trickles`: seconds from one byte of the body to the next.
     """
 
     status: int = 200
@@ -53,6 +56,7 @@ class Reply:
     claims: int | None = None
     hangs_up: bool = False
     holds: threading.Event | None = None
+    trickles: float = 0.0
 
 
 def as_json(value: Any, status: int = 200, **headers: str) -> Reply:
@@ -74,6 +78,16 @@ class Vendor(Protocol):
 def _hold(reply: Reply) -> None:
     if reply.holds is not None:
         reply.holds.wait(30)
+
+
+def _write(out: BinaryIO | BufferedIOBase, reply: Reply) -> None:
+    if not reply.trickles:
+        out.write(reply.body)
+        return
+    for byte in reply.body:
+        out.write(bytes([byte]))
+        out.flush()
+        time.sleep(reply.trickles)
 
 
 @contextlib.contextmanager
@@ -98,7 +112,7 @@ def served(vendor: Vendor, tls: ssl.SSLContext | None = None) -> Generator[str]:
                 self.send_header(name, value)
             self.send_header("content-length", str(len(reply.body) if reply.claims is None else reply.claims))
             self.end_headers()
-            self.wfile.write(reply.body)
+            _write(self.wfile, reply)
             _hold(reply)
             self.close_connection = reply.claims is not None
 
