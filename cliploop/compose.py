@@ -39,7 +39,7 @@ POLICY_KEYS = (
 SECTIONS = {"generator": "generators", "verifier": "verifiers"}  # all other roles: planners
 # Types that a later version brings.
 LATER_GENERATORS = ("wan",)
-LATER_MODELS = ("gemini", "htv", "escalate", "human")
+LATER_MODELS = ("htv", "escalate", "human")
 SINGLE = "single"  # the verifier that asks one VLM once; it is that VLM's catalog entry
 
 

@@ -1,0 +1,238 @@
+"""A server that speaks the Gemini API's part for questions: generateContent and files; it looks at what it got.
+
+Every question is opened: media are decoded, and how they were sent is on record for a test to judge.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import av
+import numpy as np
+from PIL import Image
+
+from media.pictures import Frame
+from tests.generators.loopback import Reply, Request, as_json
+from tests.generators.veo_server import refusal
+
+GENERATE = re.compile(r"/v1beta/models/([\w.-]+):generateContent")
+BEGIN = re.compile(r"/upload/v1beta/files")
+PIECE = re.compile(r"/upload/v1beta/files\?upload_id=(\w+)")
+FILE = re.compile(r"/v1beta/(files/\w+)")
+
+REPLIES: dict[str, dict[str, Any]] = {
+    "instruction": {
+        "observation": "A maze with a blue square in it.",
+        "remaining_goal": "The blue square must reach the red one.",
+        "task_complete": False,
+        "instruction": "The blue square moves to the right by one cell.",
+        "target_state": "The blue square is one cell further to the right.",
+        "estimated_steps_remaining": 2,
+        "confidence": "high",
+    },
+    "verdict": {
+        "reason": "The blue square moved as asked.",
+        "verdict": "accept",
+        "action_executed": True,
+        "progress": "complete",
+        "confidence": "high",
+        "failure": "none",
+        "suggestion": "",
+        "good_fraction": 1.0,
+    },
+    "sub_actions": {"reason": "It slipped.", "action": "regenerate", "suggestion": "slower", "sub_actions": []},
+    "best_index": {"reason": "The first is right.", "best_index": 0},
+    "task_complete": {"reason": "The blue square is at its goal.", "task_complete": True},
+}
+Say = Callable[["Asked"], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A picture or a video as it came: `how` is inline or file; a picture is one frame."""
+
+    kind: str
+    how: str
+    num_bytes: int
+    frames: tuple[Frame, ...]
+    rate: float | None
+    pixel_format: str
+    fps: float | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question: the JSON that came, and what was to be seen in it."""
+
+    model: str
+    body: Any
+    seen: tuple[Seen, ...]
+    key: str
+
+    @property
+    def config(self) -> Any:
+        return self.body["generationConfig"]
+
+    @property
+    def text(self) -> str:
+        parts = self.body["contents"][0]["parts"]
+        return "\n".join(part["text"] for part in parts if "text" in part)
+
+    @property
+    def role(self) -> str:
+        """Whose question it is, by a field that only its reply has."""
+        fields = self.config["responseJsonSchema"]["properties"]
+        return next(name for name in REPLIES if name in fields)
+
+
+@dataclass
+class _File:
+    data: bytes
+    kind: str
+    looks: int = 0
+
+
+def candidate(text: str | None, finish: str | None = "STOP", **more: Any) -> dict[str, Any]:
+    """An answer of one candidate."""
+    said: dict[str, Any] = {} if text is None else {"content": {"role": "model", "parts": [{"text": text}]}}
+    return {"candidates": [{**said, "index": 0, **({"finishReason": finish} if finish else {}), **more}]}
+
+
+def usual(asked: Asked) -> dict[str, Any]:
+    """What is right for the role."""
+    return candidate(json.dumps(REPLIES[asked.role]))
+
+
+def camel(value: Any) -> Any:
+    """Names in one case: the client mixes two, and the API takes both. What a schema calls its fields stays."""
+    if isinstance(value, list):
+        return [camel(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    named: dict[str, Any] = {}
+    for name, inner in cast("dict[str, Any]", value).items():
+        said = re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+        named[said] = inner if said == "responseJsonSchema" else camel(inner)
+    return named
+
+
+@dataclass
+class GeminiServer:
+    """`faults` are given first, by what is asked: ask, begin, piece, look, delete. `say` answers a question."""
+
+    say: Say = usual
+    usage: dict[str, int] = field(
+        default_factory=lambda: {
+            "promptTokenCount": 12_000,
+            "candidatesTokenCount": 200,
+            "thoughtsTokenCount": 800,
+            "totalTokenCount": 13_000,
+        }
+    )
+    models: tuple[str, ...] = ("gemini-2.5-pro", "gemini-2.5-flash", "gemini-own")
+    processing: int = 0
+    ends: str = "ACTIVE"
+    faults: dict[str, list[Reply]] = field(default_factory=dict[str, list[Reply]])
+    log: list[tuple[str, Request]] = field(default_factory=list[tuple[str, Request]])
+    asked: list[Asked] = field(default_factory=list[Asked])
+    files: dict[str, _File] = field(default_factory=dict[str, _File])
+    deleted: list[str] = field(default_factory=list[str])
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _begun: dict[str, tuple[int, str, bytearray]] = field(default_factory=dict[str, tuple[int, str, bytearray]])
+
+    def count(self, kind: str) -> int:
+        return sum(what == kind for what, _ in self.log)
+
+    def answer(self, request: Request) -> Reply:
+        with self.lock:
+            for kind, method, path, give in (
+                ("ask", "POST", GENERATE, self._ask),
+                ("begin", "POST", BEGIN, self._begin),
+                ("piece", "POST", PIECE, self._piece),
+                ("look", "GET", FILE, self._look),
+                ("delete", "DELETE", FILE, self._delete),
+            ):
+                found = path.fullmatch(request.path)
+                if found and method == request.method:
+                    self.log.append((kind, request))
+                    if self.faults.get(kind):
+                        return self.faults[kind].pop(0)
+                    return give(found[1] if found.groups() else "", request)
+            return refusal(404, f"there is no {request.method} {request.path}", "NOT_FOUND")
+
+    def _ask(self, model: str, request: Request) -> Reply:
+        if model not in self.models:
+            return refusal(404, f"models/{model} is not found for API version v1beta", "NOT_FOUND")
+        body = camel(request.json)
+        (content,) = body["contents"]
+        seen = tuple(self._seen(part) for part in content["parts"] if "text" not in part)
+        asked = Asked(model, body, seen, request.headers["x-goog-api-key"])
+        self.asked.append(asked)
+        said = {"modelVersion": f"{model}-001", "usageMetadata": self.usage, **self.say(asked)}
+        return as_json(said)
+
+    def _seen(self, part: Mapping[str, Any]) -> Seen:
+        fps = part.get("videoMetadata", {}).get("fps")
+        if (inline := part.get("inlineData")) is not None:
+            data = base64.urlsafe_b64decode(inline["data"])  # the alphabet of the official client
+            kind, how = inline["mimeType"], "inline"
+        else:
+            given = part["fileData"]
+            file = self.files[given["fileUri"].partition("/v1beta/")[2]]
+            assert file.looks > self.processing, "a file that is not ready was used"
+            data, kind, how = file.data, given["mimeType"], "file"
+            assert kind == file.kind
+        if kind.startswith("image/"):
+            with Image.open(io.BytesIO(data)) as picture:
+                frame = np.asarray(picture.convert("RGB"))
+            return Seen(kind, how, len(data), (frame,), None, "", fps)
+        opened: Any = av.open(io.BytesIO(data), "r")
+        with opened as container:
+            stream = container.streams.video[0]
+            frames = tuple(frame.to_ndarray(format="rgb24") for frame in container.decode(stream))
+            rate = float(stream.average_rate)
+            return Seen(kind, how, len(data), frames, rate, f"{stream.codec.name} {stream.pix_fmt}", fps)
+
+    def _begin(self, _: str, request: Request) -> Reply:
+        assert request.headers["x-goog-upload-protocol"] == "resumable"
+        assert request.headers["x-goog-upload-command"] == "start"
+        number = f"u{len(self._begun) + 1}"
+        size = int(request.headers["x-goog-upload-header-content-length"])
+        kind = request.headers["x-goog-upload-header-content-type"]
+        self._begun[number] = (size, kind, bytearray())
+        url = f"http://{request.headers['host']}/upload/v1beta/files?upload_id={number}"
+        return as_json({}, **{"x_goog_upload_url": url, "x_goog_upload_status": "active"})
+
+    def _piece(self, number: str, request: Request) -> Reply:
+        size, kind, data = self._begun[number]
+        assert int(request.headers["x-goog-upload-offset"]) == len(data)
+        data += request.body
+        if "finalize" not in request.headers["x-goog-upload-command"]:
+            return as_json({}, x_goog_upload_status="active")
+        assert len(data) == size
+        name = f"files/{number}"
+        self.files[name] = _File(bytes(data), kind)
+        return as_json({"file": self._told(name)}, x_goog_upload_status="final")
+
+    def _look(self, name: str, _: Request) -> Reply:
+        return as_json(self._told(name)) if name in self.files else refusal(404, f"no {name}", "NOT_FOUND")
+
+    def _told(self, name: str) -> dict[str, Any]:
+        file = self.files[name]
+        file.looks += 1
+        state = "PROCESSING" if file.looks <= self.processing else self.ends
+        more = {"error": {"code": 13, "message": "the container is damaged"}} if state == "FAILED" else {}
+        uri = f"https://generativelanguage.googleapis.com/v1beta/{name}"
+        return {"name": name, "uri": uri, "mimeType": file.kind, "state": state, **more}
+
+    def _delete(self, name: str, _: Request) -> Reply:
+        del self.files[name]
+        self.deleted.append(name)
+        return as_json({})
