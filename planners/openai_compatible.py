@@ -22,7 +22,7 @@ from planners.questions import Question, Reply, Role
 from planners.replies import BLOCKED
 from planners.roles import VlmModel, model
 
-FORMS_TRIED = 12  # until a question is given up
+FORMS_TRIED = 24  # until a question is given up
 LEAST_OUTPUT_TOKENS = 1024  # for which fewer pictures are not yet worth it
 
 
@@ -83,6 +83,7 @@ class OpenAICompatible:
 
     def _showing(self, role: Role) -> Showing:
         given = self._options
+        short = role in self._learned.room  # of context: a large sheet would cost what the frames did
         return Showing(
             video=self._learned.video,
             images=self._learned.images_for(role),
@@ -90,6 +91,7 @@ class OpenAICompatible:
             min_frames=given.min_frames,
             max_frames=given.max_frames,
             side_max=given.max_image_side,
+            sheet_side_max=given.max_image_side if short else 2 * given.max_image_side,
         )
 
     def _body(self, question: Question, shown: Content, tokens: int) -> dict[str, Any]:
@@ -153,7 +155,7 @@ class OpenAICompatible:
         if shown.how == "video" and self._options.video == "auto":
             self._learned.video = False
         elif shown.num_images > 1 and shown.how != "video":
-            self._learned.room[role] = shown.num_images // 2
+            self._learned.room[role] = max(1, shown.num_images * 2 // 3)
         else:
             raise BackendMisconfigured(
                 f"{self._place}: even the shortest question does not fit into the model's context"

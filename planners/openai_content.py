@@ -41,6 +41,7 @@ class Showing:
     min_frames: int
     max_frames: int
     side_max: int
+    sheet_side_max: int
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def _one_by_one(
             chosen = _chosen(part.footage, showing, showing.max_frames)
             message.text(f"{len(chosen)} frames of it on one sheet, in reading order, each under its number:")
             cells = [Cell(label, frame) for label, frame in _labelled(part.footage, chosen, reader)]
-            sheet = message.image(frame_sheet(cells, 2 * showing.side_max), 2 * showing.side_max)
+            sheet = message.image(frame_sheet(cells, showing.sheet_side_max), showing.sheet_side_max)
             yield f"{_told(part.footage, chosen)} on one sheet ({sheet})"
         else:
             chosen = _chosen(part.footage, showing, share)
@@ -203,7 +204,7 @@ def _on_one_sheet(
             message.text(f'({len(chosen)} frames of it are on the sheet below, under "Clip {clips}")')
             sent.append(_told(part.footage, chosen))
     message.text("The sheet that holds them all:")
-    sheet = message.image(frame_sheet(cells, 2 * showing.side_max), 2 * showing.side_max)
+    sheet = message.image(frame_sheet(cells, showing.sheet_side_max), showing.sheet_side_max)
     return (*sent, f"all on one sheet ({sheet})")
 
 
