@@ -153,12 +153,11 @@ class Gemini:
         candidate = answer.candidates[0]
         finish = None if candidate.finish_reason is None else str(candidate.finish_reason.value)
         text = _text(candidate)
-        said = f": {api.told(candidate.finish_message)}" if candidate.finish_message else ""
         if (finish or "").casefold() in BLOCKED:
-            what = f"a safety filter withheld the reply ({finish}{said})"
+            what = f"a safety filter withheld the reply ({finish})"
             raise ReplyBlocked(what, raw=text or "", spend=spend, sent=sent)
         if finish != "MAX_TOKENS" and not (text or "").strip():
-            what = f"the reply is empty ({finish}{said})"
+            what = f"the reply is empty ({finish})"
             raise ReplyUnreadable(what, raw=text or "", spend=spend, sent=sent)
         return Reply(text=text, finish_reason=finish, spend=spend, model=name, sent=sent)
 

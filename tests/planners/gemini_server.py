@@ -10,7 +10,7 @@ import io
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,39 +19,15 @@ import numpy as np
 from PIL import Image
 
 from media.pictures import Frame
+from planners.questions import Role
 from tests.generators.loopback import Reply, Request, as_json
 from tests.generators.veo_server import refusal
+from tests.planners.vlm_server import ROLE_BY_WORDS, USUAL
 
 GENERATE = re.compile(r"/v1beta/models/([\w.-]+):generateContent")
 BEGIN = re.compile(r"/upload/v1beta/files")
 PIECE = re.compile(r"/upload/v1beta/files\?upload_id=(\w+)")
 FILE = re.compile(r"/v1beta/(files/\w+)")
-
-REPLIES: dict[str, dict[str, Any]] = {
-    "instruction": {
-        "observation": "A maze with a blue square in it.",
-        "remaining_goal": "The blue square must reach the red one.",
-        "task_complete": False,
-        "instruction": "The blue square moves to the right by one cell.",
-        "target_state": "The blue square is one cell further to the right.",
-        "estimated_steps_remaining": 2,
-        "confidence": "high",
-    },
-    "verdict": {
-        "reason": "The blue square moved as asked.",
-        "verdict": "accept",
-        "action_executed": True,
-        "progress": "complete",
-        "confidence": "high",
-        "failure": "none",
-        "suggestion": "",
-        "good_fraction": 1.0,
-    },
-    "sub_actions": {"reason": "It slipped.", "action": "regenerate", "suggestion": "slower", "sub_actions": []},
-    "best_index": {"reason": "The first is right.", "best_index": 0},
-    "task_complete": {"reason": "The blue square is at its goal.", "task_complete": True},
-}
-Say = Callable[["Asked"], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -86,10 +62,20 @@ class Asked:
         return "\n".join(part["text"] for part in parts if "text" in part)
 
     @property
-    def role(self) -> str:
-        """Whose question it is, by a field that only its reply has."""
-        fields = self.config["responseJsonSchema"]["properties"]
-        return next(name for name in REPLIES if name in fields)
+    def system(self) -> str:
+        return self.body["systemInstruction"]["parts"][0]["text"]
+
+    @property
+    def role(self) -> Role:
+        return next(role for words, role in ROLE_BY_WORDS.items() if words in self.system)
+
+    @property
+    def videos(self) -> list[Seen]:
+        return [seen for seen in self.seen if seen.kind.startswith("video/")]
+
+    @property
+    def pictures(self) -> list[Seen]:
+        return [seen for seen in self.seen if seen.kind.startswith("image/")]
 
 
 @dataclass
@@ -103,11 +89,6 @@ def candidate(text: str | None, finish: str | None = "STOP", **more: Any) -> dic
     """An answer of one candidate."""
     said: dict[str, Any] = {} if text is None else {"content": {"role": "model", "parts": [{"text": text}]}}
     return {"candidates": [{**said, "index": 0, **({"finishReason": finish} if finish else {}), **more}]}
-
-
-def usual(asked: Asked) -> dict[str, Any]:
-    """What is right for the role."""
-    return candidate(json.dumps(REPLIES[asked.role]))
 
 
 def camel(value: Any) -> Any:
@@ -125,9 +106,14 @@ def camel(value: Any) -> Any:
 
 @dataclass
 class GeminiServer:
-    """`faults` are given first, by what is asked: ask, begin, piece, look, delete. `say` answers a question."""
+    """Answers by role, the last of several again and again; `replies` are given before those, as they stand.
 
-    say: Say = usual
+    `faults` are given before all, by what is asked: ask, begin, piece, look, delete. `processing`: how often a
+    file is looked at, its upload included, before it `ends`.
+    """
+
+    answers: dict[Role, Any] = field(default_factory=lambda: dict(USUAL))
+    replies: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     usage: dict[str, int] = field(
         default_factory=lambda: {
             "promptTokenCount": 12_000,
@@ -175,8 +161,15 @@ class GeminiServer:
         seen = tuple(self._seen(part) for part in content["parts"] if "text" not in part)
         asked = Asked(model, body, seen, request.headers["x-goog-api-key"])
         self.asked.append(asked)
-        said = {"modelVersion": f"{model}-001", "usageMetadata": self.usage, **self.say(asked)}
-        return as_json(said)
+        said = self.replies.pop(0) if self.replies else candidate(self._told_by(asked.role))
+        return as_json({"modelVersion": f"{model}-001", "usageMetadata": self.usage, **said})
+
+    def _told_by(self, role: Role) -> str:
+        given = self.answers[role]
+        if isinstance(given, list):
+            several = cast("list[Any]", given)
+            given = several.pop(0) if len(several) > 1 else several[0]
+        return given if isinstance(given, str) else json.dumps(given)
 
     def _seen(self, part: Mapping[str, Any]) -> Seen:
         fps = part.get("videoMetadata", {}).get("fps")
@@ -208,7 +201,7 @@ class GeminiServer:
         kind = request.headers["x-goog-upload-header-content-type"]
         self._begun[number] = (size, kind, bytearray())
         url = f"http://{request.headers['host']}/upload/v1beta/files?upload_id={number}"
-        return as_json({}, **{"x_goog_upload_url": url, "x_goog_upload_status": "active"})
+        return as_json({}, x_goog_upload_url=url, x_goog_upload_status="active")
 
     def _piece(self, number: str, request: Request) -> Reply:
         size, kind, data = self._begun[number]
@@ -219,12 +212,12 @@ class GeminiServer:
         assert len(data) == size
         name = f"files/{number}"
         self.files[name] = _File(bytes(data), kind)
-        return as_json({"file": self._told(name)}, x_goog_upload_status="final")
+        return as_json({"file": self._file(name)}, x_goog_upload_status="final")
 
     def _look(self, name: str, _: Request) -> Reply:
-        return as_json(self._told(name)) if name in self.files else refusal(404, f"no {name}", "NOT_FOUND")
+        return as_json(self._file(name)) if name in self.files else refusal(404, f"no {name}", "NOT_FOUND")
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _file(self, name: str) -> dict[str, Any]:
         file = self.files[name]
         file.looks += 1
         state = "PROCESSING" if file.looks <= self.processing else self.ends
