@@ -88,9 +88,9 @@ def test_ports_are_what_the_policy_names(tmp_path: Path) -> None:
             r"did you mean 'gemini'",
         ),
         (
-            "[planners.a]\nvlm = 'g'\n[vlms.g]\ntype = 'gemini'\n",
+            "[planners.a]\nvlm = 'g'\n[vlms.g]\ntype = 'gemni'\n",
             Wanted(planner="a"),
-            r"'gemini' is not in this version",
+            r"\[vlms.g\] type: unknown type 'gemni'; did you mean 'gemini'",
         ),
         (
             "[generators.a]\ntype = 'no.such:LINE'\n",
@@ -116,6 +116,53 @@ def test_ports_are_what_the_policy_names(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, wanted: Wanted, says: str) -> None:
     with pytest.raises(BackendMisconfigured, match=says):
         composed(tmp_path, text).policy(wanted, SIZE)
+
+
+VLM = "[vlms.q]\ntype = 'openai_compatible'\nbase_url = 'http://127.0.0.1:9/v1'\nmodel = 'm'\n"
+
+
+def test_a_vlm_serves_in_every_role_and_a_single_verifier_asks_it_once(tmp_path: Path) -> None:
+    text = f"{VLM}[planners.q]\nvlm = 'q'\n[verifiers.strict]\ntype = 'single'\nvlm = 'q'\nmin_frames = 12\n"
+    composition = composed(tmp_path, text)
+    chosen = composition.policy(Wanted(planner="q", verifier="strict", strategy="pass@2"), SIZE)
+    assert (chosen.planner, chosen.router, chosen.assessor, chosen.selector) == ("q", "q", "q", "q")
+    ports = composition.ports(chosen, MemoryArtifacts(), clock=SystemClock())
+    assert ports.planner is ports.router is ports.assessor is ports.selector
+    assert ports.verifier is not ports.planner
+    assert type(ports.verifier) is type(ports.planner)
+
+
+def test_a_planner_and_a_verifier_of_one_name_are_each_their_own(tmp_path: Path) -> None:
+    text = "[planners.m]\ntype = 'oracle'\n[verifiers.m]\ntype = 'oracle-qwen'\n"
+    composition = composed(tmp_path, text)
+    chosen = composition.policy(Wanted(planner="m", verifier="m"), SIZE)
+    ports = composition.ports(chosen, MemoryArtifacts(), clock=SystemClock())
+    assert ports.planner is ports.router
+    assert ports.planner is not ports.verifier
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[verifiers.s]\ntype = 'single'\n", r"\[verifiers.s\] type: 'single' needs vlm ="),
+        (f"{VLM}[planners.s]\ntype = 'single'\nvlm = 'q'\n", r"\[planners.s\] type: .* type of verifiers"),
+        (f"{VLM}[verifiers.s]\ntype = 'oracle'\nvlm = 'q'\n", r"'oracle' stands beside vlm = 'q'"),
+        (f"{VLM}[verifiers.s]\ntype = 'htv'\nvlm = 'q'\n", r"\[verifiers.s\].*'htv' is not in this version"),
+        (f"{VLM}guided = 1\n[planners.s]\nvlm = 'q'\n", r"\[vlms.q\].*'guided'.*'guided_json'"),
+        (f"{VLM}[planners.s]\nvlm = 'q'\nfpz = 1\n", r"\[planners.s\].*no option 'fpz'"),
+        ("[vlms.q]\ntype = 'qwen'\n[planners.s]\nvlm = 'q'\n", r"\[vlms.q\] type: unknown type"),
+        ("[verifiers.s]\nvlm = 'x'\n", r"\[verifiers.s\] vlm: no VLM 'x'"),
+    ],
+)
+def test_a_vlm_that_is_set_up_wrongly_is_named_where_it_is_written(tmp_path: Path, text: str, says: str) -> None:
+    wanted = Wanted(verifier="s") if "[verifiers.s]" in text else Wanted(planner="s")
+    with pytest.raises(BackendMisconfigured, match=says):
+        composed(tmp_path, text).policy(wanted, SIZE)
+
+
+def test_a_vlm_without_an_entry_lacks_its_options() -> None:
+    with pytest.raises(BackendMisconfigured, match=r"planner 'openai_compatible': model is missing"):
+        policy(planner="openai_compatible")
 
 
 def test_a_wrong_budget_in_a_file_names_the_file(tmp_path: Path) -> None:
