@@ -127,9 +127,11 @@ class Uploads:
         config = self._api.types.UploadFileConfig(mime_type=media.kind)
         try:
             return self._api.client.files.upload(file=io.BytesIO(media.data), config=config)
-        except json.JSONDecodeError:
-            raise
-        except (KeyError, ValueError) as error:  # the client's words where the protocol is not kept
+        except json.JSONDecodeError as error:
+            raise self._none(self._api.told(error.doc)) from None
+        except KeyError as error:  # the client's words where the protocol is not kept
+            raise self._none(self._api.told(error)) from None
+        except ValueError as error:
             raise BackendUnavailable(f"{self._api.place}: it did not take an upload ({error})") from None
 
     def _ready(self, file: Any) -> Any:
@@ -158,9 +160,12 @@ class Uploads:
         return self._api.guarded(call, refused=self._refused, size_option="video_fps")
 
     def _refused(self, status: int, words: str) -> CliploopError | None:
-        if status == 404:
-            return BackendUnavailable(f"{self._api.place}: it takes no uploads, or lost one ({words})")
-        return None
+        return self._none(words) if status == 404 else None
+
+    def _none(self, words: str) -> BackendMisconfigured:
+        return BackendMisconfigured(
+            f"{self._api.place}: it takes no uploads ({words}): raise inline_megabytes, or lower the clip's size"
+        )
 
     def __enter__(self) -> Uploads:
         return self
