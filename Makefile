@@ -11,7 +11,7 @@ OURS := orchestrator media worlds planners generators storage workers service be
 COMPILE_OURS := $(BIN)/python -m compileall -q -j 0 $(OURS)
 PIP := $(BIN)/python -m pip install -qq --no-compile --disable-pip-version-check -c constraints.txt
 
-# One thread per process in numeric libraries: pytest already runs one process per core.
+# One thread per process in numeric libraries: pytest already runs two processes per core (tests/conftest.py).
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # pyright runs on the node that its wheel brings, and looks nothing up.
 PYRIGHT := PYRIGHT_PYTHON_GLOBAL_NODE=0 PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
@@ -34,11 +34,11 @@ up: $(RUN) ## serve the HTTP API on 127.0.0.1:8000, with its own broker and work
 
 test: lint ## lint, types, import contracts and all tests: what CI runs
 	@$(COMPILE_OURS)
-	@$(TEST_ENV) $(BIN)/pytest -n auto
+	@$(TEST_ENV) $(BIN)/pytest -n auto --dist worksteal
 
 check: lint ## the quick half of `make test`: without the slow tests
 	@$(COMPILE_OURS)
-	@$(TEST_ENV) $(BIN)/pytest -n auto -m "not slow"
+	@$(TEST_ENV) $(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
 bench-loop: $(RUN) ## measure what the loop itself costs per attempt
 	@$(BIN)/python -m bench.loop

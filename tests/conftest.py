@@ -1,8 +1,9 @@
-"""What every test lives under: no network but loopback, and bounded, repeatable property tests."""
+"""What every test lives under: loopback alone, bounded, repeatable property tests, signals that are heard."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,11 @@ settings.register_profile(
 settings.load_profile("cliploop")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`: two per core, since about half of a worker's time is spent waiting for other processes."""
+    return 2 * (os.cpu_count() or 1)
+
+
 def _refuse_network(event: str, arguments: tuple[object, ...]) -> None:
     if event != "socket.connect":
         return
@@ -26,3 +32,8 @@ def _refuse_network(event: str, arguments: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(_refuse_network)
+
+# Whoever starts the suite in the background may have these ignored, here and in all that tests start.
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)

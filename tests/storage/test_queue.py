@@ -10,13 +10,13 @@ import pytest
 
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable
 from storage import beats
-from storage.broker import embedded
 from storage.queue import ADVANCE, RENDER, Message, Messages, render_queue, render_queues
+from tests.storage.brokers import lent_broker
 
 
 @pytest.fixture
-def messages(tmp_path: Path) -> Iterator[Messages]:
-    with embedded(tmp_path) as url:
+def messages() -> Iterator[Messages]:
+    with lent_broker() as url:
         messages = Messages(url)
         yield messages
         messages.close()

@@ -12,8 +12,8 @@ from cliploop.compose import Composition
 from cliploop.site import Addresses, Site
 from media.pictures import encode_png
 from orchestrator.records import Size, Task
-from storage.broker import embedded
 from storage.submissions import Request, submit
+from tests.storage.brokers import lent_broker
 from worlds.catalog import load
 from worlds.sampling import sample
 
@@ -21,7 +21,7 @@ from worlds.sampling import sample
 @contextlib.contextmanager
 def a_site(folder: Path, environ: Mapping[str, str] | None = None) -> Generator[Site]:
     """A new one, as the environment and the folder's cliploop.toml say; everything of it ends with the block."""
-    with embedded(folder / "broker") as broker:
+    with lent_broker() as broker:
         addresses = Addresses(data=folder / "data", broker=broker)
         with Site.opened(addresses, Composition.read(None, environ or {}, folder)) as site:
             yield site

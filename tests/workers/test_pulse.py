@@ -6,8 +6,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from storage.broker import embedded
 from storage.queue import Messages
+from tests.storage.brokers import lent_broker
 from workers.pulse import beating
 
 NAME = "reason@here:7"
@@ -20,15 +20,15 @@ def known(messages: Messages, wanted: list[str]) -> bool:
     return messages.beating() == wanted
 
 
-def test_it_is_known_while_the_worker_works_and_no_longer(tmp_path: Path) -> None:
-    with embedded(tmp_path) as url, closing(Messages(url)) as messages:
+def test_it_is_known_while_the_worker_works_and_no_longer() -> None:
+    with lent_broker() as url, closing(Messages(url)) as messages:
         with beating(messages, NAME):
             assert known(messages, [NAME])
         assert messages.beating() == []
 
 
-def test_it_is_told_again_to_a_broker_that_forgot_everything(tmp_path: Path) -> None:
-    with embedded(tmp_path) as url, closing(Messages(url)) as messages, beating(messages, NAME, seconds=0.05):
+def test_it_is_told_again_to_a_broker_that_forgot_everything() -> None:
+    with lent_broker() as url, closing(Messages(url)) as messages, beating(messages, NAME, seconds=0.05):
         assert known(messages, [NAME])
         messages._redis.flushall()
         assert known(messages, [NAME])
