@@ -40,6 +40,7 @@ from planners.lenient_json import MAX_LENGTH, Found, Value, clean, find
 
 MAX_REASON = 2000  # characters of a reason that are kept
 FINISHED = frozenset({"stop", "end_turn", "stop_sequence", "eos", "eos_token", "completed"})
+CUT = frozenset({"max_tokens", "length", "max_output_tokens"})
 BLOCKED = frozenset(
     {
         *("safety", "recitation", "prohibited_content", "blocklist", "spii", "model_armor"),  # Gemini
@@ -200,7 +201,8 @@ def _read(text: str | None, finish_reason: str | None) -> Found:
     if finish in BLOCKED:
         raise ReplyBlocked(f"a safety filter withheld the reply ({finish_reason})", raw=text or "")
     if finish not in FINISHED:
-        raise ReplyUnreadable(f"the reply is not finished ({finish_reason})", raw=text or "")
+        remedy = ": raise max_output_tokens" if finish in CUT else ""
+        raise ReplyUnreadable(f"the reply is not finished ({finish_reason}){remedy}", raw=text or "")
     if len(text or "") > MAX_LENGTH:
         raise ReplyUnreadable(f"the reply has more than {MAX_LENGTH} characters", raw=(text or "")[:MAX_LENGTH])
     found = find(without_thoughts((text or "").lstrip("\ufeff")))
