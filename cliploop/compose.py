@@ -21,7 +21,7 @@ from media.canvas import choose as choose_canvas
 from media.encode import encoder_version
 from media.frames import FrameReader
 from orchestrator.catalogs import Catalog
-from orchestrator.errors import BackendMisconfigured
+from orchestrator.errors import BackendMisconfigured, JobWaiting
 from orchestrator.faults import suggest, words
 from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports
 from orchestrator.records import MAX_SHOTS, STRATEGY_NAMES, Policy, Size
@@ -90,7 +90,7 @@ class Composition:
                 capabilities=generator.capabilities,
                 canvas=choose_canvas(size, generator.capabilities),
                 encoder=encoder_version(),
-                backends_digest=digest({role: _content(backend) for role, backend in resolved.items()}),
+                backends_digest=_digest(resolved),
             )
         except ValidationError as error:
             raise _out_of_range(error, chosen) from None
@@ -106,7 +106,11 @@ class Composition:
         cancelled: Callable[[], bool] = lambda: False,
         scratch: Path | None = None,
     ) -> Ports:
-        """Build what the policy names, over these artifacts. Raises BackendMisconfigured."""
+        """Build what the policy names, over these artifacts.
+
+        Raises BackendMisconfigured, JobWaiting(changed) where that is no longer what the job was submitted with.
+        """
+        self._refuse_changed(policy)
         from media.editor import VideoEditor  # brings scipy: not for processes that only start, or only answer
 
         reader = FrameReader(artifacts)
@@ -123,6 +127,23 @@ class Composition:
             selector=models.get("selector"),
             cancelled=cancelled,
         )
+
+    def backends_digest(self, policy: Policy) -> str:
+        """What the backends that a policy names are like now. Raises BackendMisconfigured."""
+        names = {role: getattr(policy, role) for role in ("generator", *MODEL_ROLES)}
+        said = {role: Chosen(name, where="") for role, name in names.items() if name is not None}
+        return _digest({role: self._resolve(role, name) for role, name in said.items()})
+
+    def _refuse_changed(self, policy: Policy) -> None:
+        if policy.backends_digest not in ("", self.backends_digest(policy)):
+            raise JobWaiting(
+                "changed",
+                "a backend of this job is set up otherwise than when it was submitted (an option in"
+                f" {self.settings.origin}, a prompt, or the version of cliploop): put that back, or fork the job"
+                " from the step where the new one should begin",
+                outside="a model of this job has changed since it was submitted: fork it from the step where the"
+                " new one should begin",
+            )
 
     def generator(self, name: str, reader: FrameReader | None = None) -> Generator:
         """Build the generator of that name; without a reader only to ask what it can do."""
@@ -276,6 +297,10 @@ def _section(role: str, settings: Settings, name: str) -> str:
     """Where a model of that name is defined; the catalog's own are the same in every role."""
     section = SECTIONS.get(role, "planners")
     return section if name in getattr(settings, section) else "catalog"
+
+
+def _digest(backends: Mapping[str, Resolved]) -> str:
+    return digest({role: _content(backend) for role, backend in backends.items()})
 
 
 def _catalog(role: str) -> Catalog:

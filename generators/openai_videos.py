@@ -178,5 +178,5 @@ def build(options: OpenAIVideosOptions, reader: FrameReader | None) -> OpenAIVid
 
 
 def figures(options: OpenAIVideosOptions) -> dict[str, Any]:
-    """The options say all that is known of a server; how long it is waited for changes no frame."""
-    return options.model_dump(mode="json", exclude={"poll_seconds", "limit_seconds", "cancel_seconds"})
+    """The options say all that is known of a server."""
+    return options.model_dump(mode="json", exclude=set(options.OPERATIONAL))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -16,6 +16,12 @@ POLL_AFTER = "openai-poll-after-ms"
 
 class OpenAIVideosOptions(Record):
     """Where the server is, what it takes and what it renders."""
+
+    # What may change while a job waits: none of it decides what is rendered.
+    OPERATIONAL: ClassVar[frozenset[str]] = frozenset(
+        {"base_url", "api_key_env", "ca_file", "poll_seconds", "limit_seconds", "cancel_seconds"}
+        | {"request_seconds", "max_mebibytes"}
+    )
 
     base_url: str = Field(description="Of the API, with its version: http://gpu-box:8091/v1.", min_length=1)
     model: str = Field(default="", description="As the server names it; empty: its only or default one.")

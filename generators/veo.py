@@ -126,7 +126,7 @@ def figures(options: VeoOptions) -> dict[str, Any]:
     """What it renders and costs, and who says so; how long it is waited for changes no frame."""
     usd, source = options.price()
     return {
-        "options": options.model_dump(mode="json", exclude={"poll_seconds", "limit_seconds", "request_seconds"}),
+        "options": options.model_dump(mode="json", exclude=set(options.OPERATIONAL)),
         "frame_sizes": [str(size) for size in options.frame_sizes],
         "fps": FPS,
         "durations": options.durations,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -44,6 +44,19 @@ PRICES = {
 
 class VeoOptions(Record):
     """Which Veo, how a canvas lies in its frames, and how long it is waited for."""
+
+    # What may change while a job waits: none of it decides what is rendered.
+    OPERATIONAL: ClassVar[frozenset[str]] = frozenset(
+        {
+            "base_url",
+            "api_key_env",
+            "ca_file",
+            "poll_seconds",
+            "limit_seconds",
+            "request_seconds",
+            "max_mebibytes",
+        }
+    )
 
     model: str = Field(
         default="veo-3.1-generate-preview", description="As the Gemini API names it.", min_length=1

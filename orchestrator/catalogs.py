@@ -9,7 +9,7 @@ may write one: whoever takes names from a request asks `name in catalog` first, 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,9 +93,14 @@ class Catalog(Mapping[str, Line]):
         return resolved(self.find(name).builder)(self.options(name, given), *parts)
 
     def content(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All that decides how a backend behaves, for a digest: its options and the figures behind them."""
+        """All that decides how a backend behaves, for a digest: its options and the figures behind them.
+
+        Options that its model lists as `OPERATIONAL` (where it is, how long it is waited for) decide nothing.
+        """
         chosen = self.options(name, given)
-        return {"options": chosen.model_dump(mode="json"), "figures": resolved(self.find(name).figures)(chosen)}
+        operational: Iterable[str] = getattr(type(chosen), "OPERATIONAL", ())
+        options = chosen.model_dump(mode="json", exclude=set(operational))
+        return {"options": options, "figures": resolved(self.find(name).figures)(chosen)}
 
 
 def resolved(name: str) -> Any:

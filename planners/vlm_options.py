@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field, field_validator
 
 from orchestrator.records import Record, Spend
@@ -9,6 +11,12 @@ from orchestrator.records import Record, Spend
 
 class VlmOptions(Record):
     """Which model, how it is asked, what it costs, and how often it may be asked."""
+
+    # What may change while a job waits: none of it decides what the model is shown or told.
+    OPERATIONAL: ClassVar[frozenset[str]] = frozenset(
+        {"timeout_seconds", "requests_per_minute", "tokens_per_minute", "prompts", "base_url", "api_key_env"}
+        | {"ca_file", "usd_per_million_input_tokens", "usd_per_million_output_tokens"}
+    )
 
     model: str = Field(description="As its vendor or server names it.", min_length=1)
     temperature: float | None = Field(

@@ -108,6 +108,7 @@ def _stored(site: Site, parent: Submitted, asked: Changes, requested: Requested)
     told = trajectory(site, parent.job)
     task, before = asked_of(parent.job)
     policy = _policy(before, asked)
+    policy = policy.model_copy(update={"backends_digest": site.composition.backends_digest(policy)})
     refuse_unplayable(task, policy)
     step, instruction = next_step(told.steps), None
     if isinstance(asked, Fork):

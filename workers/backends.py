@@ -62,9 +62,9 @@ class Backends:
     def ports(
         self, policy: Policy, progress: Callable[[str, float], None], cancelled: Callable[[], bool]
     ) -> Ports:
-        """As Site.ports, warm. Raises BackendMisconfigured."""
+        """As Site.ports, warm. Raises BackendMisconfigured, JobWaiting(changed)."""
         models = (policy.planner, policy.verifier, policy.router, policy.assessor, policy.selector or "")
-        names = (*models, policy.generator)
+        names = (*models, policy.generator, policy.backends_digest)  # a prompt's file may change meanwhile
         name = policy.generator
         with self._lock:
             ports = _recall(self._ports, names, PORTS_KEPT, lambda: self._built(policy))

@@ -67,6 +67,8 @@ def visit(
     except (LeaseLost, BackendUnavailable):
         raise
     except JobWaiting as stop:
+        if stop.reason == "changed" and journal.state().state == "queued":
+            journal.set_state("running")  # or nobody would ever be told: no worker takes it up as it is
         journal.wait(stop)
     except (ArtifactMissing, StoreUnusable) as away:  # a fault of the store: files may be brought back
         journal.wait(JobWaiting("backend", str(away)))
