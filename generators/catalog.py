@@ -21,6 +21,7 @@ GENERATORS = Catalog(
         "simulated-perfect": Line(*_SIMULATED, {"profile": "perfect"}),
         "simulated-veo": Line(*_SIMULATED, {"profile": "veo-3.1"}),
         "simulated-cosmos": Line(*_SIMULATED, {"profile": "cosmos-2.5"}),
+        "wan": Line("generators.wan:build", "generators.wan:WanOptions", "generators.wan:figures"),
         "cosmos": Line("generators.cosmos:build", "generators.cosmos:CosmosOptions", "generators.cosmos:figures"),
         "diffusers_i2v": Line(
             "generators.diffusers_i2v:build",

@@ -98,6 +98,11 @@ def called(pipeline: Any, what: str, **given: Any) -> Frames:
 
     Raises BackendFailed for what the pipeline raises, but for errors of ours and memory that ran out.
     """
+    return called_many(pipeline, what, 1, **given)[0]
+
+
+def called_many(pipeline: Any, what: str, many: int, **given: Any) -> Frames:
+    """The clips of one call: (many, T, H, W, 3) uint8 RGB. Raises as `called`."""
     name = type(pipeline).__name__
     try:
         made = pipeline(**given, output_type="np").frames
@@ -109,16 +114,17 @@ def called(pipeline: Any, what: str, **given: Any) -> Frames:
         raise BackendFailed(f"{name} at {what}: {first_line(error)}") from error
     finally:
         pipeline.maybe_free_model_hooks()
-    return _whole_levels(np.asarray(made), name)
+    return _whole_levels(np.asarray(made), name, many)
 
 
-def _whole_levels(made: Any, name: str) -> Frames:
-    """(1, T, H, W, 3) float in 0 … 1 as (T, H, W, 3) uint8. Raises BackendFailed for what is no such clip."""
-    if made.ndim != 5 or made.shape[0] != 1 or made.shape[-1] != 3:
-        raise BackendFailed(f"{name} returned an array of shape {made.shape}, not one clip of RGB frames")
+def _whole_levels(made: Any, name: str, many: int) -> Frames:
+    """(many, T, H, W, 3) float in 0 … 1 as uint8. Raises BackendFailed for what is no such clips."""
+    if made.ndim != 5 or made.shape[0] != many or made.shape[-1] != 3:
+        wanted = "one clip" if many == 1 else f"{many} clips"
+        raise BackendFailed(f"{name} returned an array of shape {made.shape}, not {wanted} of RGB frames")
     if not np.isfinite(made).all():
         raise BackendFailed(f"{name} returned frames that are no numbers (NaN): set dtype to bfloat16 or float32")
-    return np.rint(made[0].clip(0, 1) * 255).astype(np.uint8)
+    return np.rint(made.clip(0, 1) * 255).astype(np.uint8)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -1,0 +1,281 @@
+"""Wan as image-to-video, from diffusers: Wan2.2 A14B and VBVR-Wan2.2 (two experts), TI2V 5B, Wan2.1.
+
+Which model a checkpoint is, its own files say (`generators.wan_families`); a mixed, cut or foreign one is refused
+before anything is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+from pydantic import Field, model_validator
+
+from generators.checkpoints import folder_of, read, require_whole
+from generators.diffusers_calls import (
+    Steps,
+    called,
+    called_many,
+    chosen_device,
+    cpu_generator,
+    of_size,
+    start_picture,
+    with_less_memory,
+)
+from generators.diffusers_classes import diffusers_library, loaded
+from generators.knob_lora import PRESETS
+from generators.knobs import Knobs, apply, begin_render, sampling
+from generators.wan_families import TRAITS, Family, Traits, family_of, told
+from media.frames import FrameReader
+from media.pictures import Frame, Frames
+from orchestrator.errors import BackendFailed, BackendMisconfigured
+from orchestrator.frame_counts import snap
+from orchestrator.records import Capabilities, Shot
+
+__all__ = ["Wan", "WanOptions", "build", "figures"]
+
+PROMPT_TOKENS = 512
+
+
+class WanOptions(Knobs):
+    """A checkpoint of Wan, and what is otherwise than its family's own."""
+
+    model: str = Field(default="Wan-AI/Wan2.2-I2V-A14B-Diffusers", min_length=1)
+    """The checkpoint: a folder in diffusers' layout, or the id of a hub repository."""
+
+    revision: str | None = None
+    """Of the hub repository; its newest unless given. Unused with a folder."""
+
+    family: Literal["auto"] | Family = "auto"
+    """Which Wan model it is, where a repository's name does not say and its files are not on this machine."""
+
+    allow_download: bool = False
+    """Load from the hub what is not in the local cache. Otherwise `cliploop models pull` does that."""
+
+    negative_prompt: str = ""
+    """What should not be seen."""
+
+    guidance_low: float | None = Field(default=None, ge=0, le=30)
+    """Guidance of the expert for low noise; the request's unless given. Of A14B only."""
+
+    flow_shift: float | None = Field(default=None, gt=0, le=30)
+    """How far sampling dwells on high noise; the checkpoint's unless given. Its authors: 3 at 480p, 5 at 720p."""
+
+    min_side: int = Field(default=256, ge=16)
+    """Pixels."""
+
+    max_side: int | None = Field(default=None, ge=16)
+    """Pixels; the family's unless given."""
+
+    max_pixels: int | None = Field(default=None, ge=256)
+    """Of a frame; the family's unless given: 832 x 480, or 1280 x 704 for TI2V 5B."""
+
+    max_frames: int | None = Field(default=None, ge=5)
+    """Of a clip; the family's unless given: 81, or 121 for TI2V 5B."""
+
+    chainable: bool = True
+    """`false` if its clips should not be gone on from."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> WanOptions:
+        preset = PRESETS.get(self.lora_preset)
+        if preset is not None and self.flow_shift is not None:
+            raise ValueError(f"flow_shift and lora_preset {self.lora_preset} contradict: leave one of them out")
+        if preset is not None and self.guidance_low is not None:
+            raise ValueError(f"guidance_low and lora_preset {self.lora_preset} contradict: leave one of them out")
+        return self
+
+
+class Wan:
+    """Implements orchestrator.ports.Generator. The pipeline is loaded at the first render and stays."""
+
+    def __init__(self, options: WanOptions, reader: FrameReader | None) -> None:
+        self._options = options
+        self._reader = reader
+        self._knobs = options
+        self._pipeline: Any = None
+        self._device = ""
+        self.applied: list[str] = []  # what of the knobs was applied as it was loaded
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """By the family. Raises BackendMisconfigured where that cannot be told."""
+        options, traits = self._options, self._traits
+        return Capabilities(
+            name=f"{traits.title} ({options.model})",
+            size_multiple=traits.size_multiple,
+            min_side=options.min_side,
+            max_side=options.max_side or traits.max_side,
+            max_pixels=options.max_pixels or traits.max_pixels,
+            frame_step=4,
+            frame_offset=1,
+            min_frames=5,
+            max_frames=options.max_frames or traits.max_frames,
+            fps=traits.fps,
+            prompt_chars=4 * PROMPT_TOKENS,
+            chainable=options.chainable,
+        )
+
+    @property
+    def _traits(self) -> Traits:
+        family = self._options.family
+        return TRAITS[family_of(self._options.model) if family == "auto" else family]
+
+    def render(
+        self,
+        shot: Shot,
+        *,
+        resume: str | None,
+        checkpoint: Callable[[str], None],
+        progress: Callable[[float], None],
+        cancelled: Callable[[], bool],
+    ) -> Frames:
+        """(T, H, W, 3) uint8 RGB on the canvas, T snapped to 4k + 1.
+
+        Raises BackendFailed, BackendMisconfigured, JobCancelled.
+        """
+        return self.render_many([shot], progress=progress, cancelled=cancelled)[0]
+
+    def render_many(
+        self, shots: Sequence[Shot], *, progress: Callable[[float], None], cancelled: Callable[[], bool]
+    ) -> list[Frames]:
+        """A clip of each shot, in one call: they may differ in their seeds alone. Raises as `render`, ValueError.
+
+        Memory grows with their number. On one machine a clip is the same as if it were rendered alone, but for
+        what batched arithmetic rounds otherwise.
+        """
+        shot = _alike(shots)
+        start = start_picture(self._reader, shot)
+        sampled = sampling(self._options, shot.denoising_steps, shot.guidance)
+        low = self._guidance_low(sampled.guidance)
+        steps = Steps(sampled.denoising_steps, progress, cancelled)
+        steps.begin()
+        pipeline = self._loaded()
+        given: dict[str, Any] = {
+            **self._call(shot, start),
+            **low,
+            "guidance_scale": sampled.guidance,
+            "num_inference_steps": steps.total,
+            "callback_on_step_end": steps,
+        }
+        seeds = [each.seed for each in shots]
+
+        def once() -> Frames:
+            steps.begin()
+            begin_render(pipeline, self._knobs, steps.total)
+            return _clips(pipeline, seeds, given)
+
+        clips, self._knobs = with_less_memory(pipeline, self._knobs, self._device, once)
+        for frames in clips:
+            _require_length(of_size(frames, shot.canvas), given["num_frames"])
+        progress(1.0)
+        return list(clips)
+
+    def _call(self, shot: Shot, start: Frame) -> dict[str, Any]:
+        given: dict[str, Any] = {
+            "image": Image.fromarray(start),
+            "prompt": shot.prompt,
+            "height": shot.canvas.height,
+            "width": shot.canvas.width,
+            "num_frames": snap(shot.num_frames, self.capabilities),
+            "max_sequence_length": PROMPT_TOKENS,
+        }
+        if self._options.negative_prompt:
+            given["negative_prompt"] = self._options.negative_prompt
+        return given
+
+    def _guidance_low(self, guidance: float) -> dict[str, float]:
+        """The second expert's argument. Raises BackendMisconfigured where it would do nothing."""
+        low = self._options.guidance_low
+        if low is None:
+            return {}
+        if self._traits.experts == 1:
+            raise BackendMisconfigured(f"guidance_low: {self._traits.title} has one expert: leave it out")
+        if guidance <= 1 < low:
+            raise BackendMisconfigured(
+                f"guidance_low {low:g}: a guidance of {guidance:g} turns it off for both experts: leave"
+                " guidance_low out, or ask for a guidance above 1"
+            )
+        return {"guidance_scale_2": low}
+
+    def _loaded(self) -> Any:
+        """The pipeline with its knobs applied. Raises BackendMisconfigured."""
+        if self._pipeline is None:
+            options = self._options
+            kind = diffusers_library().WanImageToVideoPipeline
+            folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
+            checkpoint = read(folder)
+            found = told(checkpoint, options.model)
+            if not _same(found, self._traits):
+                raise BackendMisconfigured(
+                    f"{folder}: its files are those of {TRAITS[found].title}, not of {self._traits.title}: set"
+                    f" family = '{found}'"
+                )
+            require_whole(checkpoint)
+            pipeline = loaded(kind, str(folder), options, allow_download=False)
+            self._device = chosen_device()
+            self.applied = [*_shifted(pipeline, options), *apply(pipeline, options, device=self._device)]
+            self._pipeline = pipeline
+        return self._pipeline
+
+
+def _same(found: Family, traits: Traits) -> bool:
+    """Whether files of the one may be used as the other: those of Wan2.1's two are alike."""
+    other = TRAITS[found]
+    return (other.experts, other.image_encoder, other.fps) == (traits.experts, traits.image_encoder, traits.fps)
+
+
+def _alike(shots: Sequence[Shot]) -> Shot:
+    """The first, if they differ in nothing but their seeds. Raises ValueError."""
+    if not shots:
+        raise ValueError("no shots")
+    first = shots[0]
+    if any(shot.model_copy(update={"seed": first.seed}) != first for shot in shots):
+        raise ValueError("shots that are rendered in one call may differ in their seeds alone")
+    return first
+
+
+def _clips(pipeline: Any, seeds: Sequence[int], given: dict[str, Any]) -> Frames:
+    """(N, T, H, W, 3) uint8 RGB."""
+    what = f"{given['width']}x{given['height']}, {given['num_frames']} frames"
+    if len(seeds) == 1:
+        return called(pipeline, what, **given, generator=cpu_generator(seeds[0]))[np.newaxis]
+    many = {**given, "prompt": [given["prompt"]] * len(seeds)}  # not num_videos_per_prompt: Wan2.1 fails at it
+    many["generator"] = [cpu_generator(seed) for seed in seeds]
+    return called_many(pipeline, f"{len(seeds)} clips of {what}", len(seeds), **many)
+
+
+def _require_length(frames: Frames, wanted: int) -> None:
+    if len(frames) != wanted:
+        raise BackendFailed(
+            f"Wan rendered {len(frames)} frames instead of {wanted}: its VAE is not of its family"
+        )
+
+
+def _shifted(pipeline: Any, options: WanOptions) -> list[str]:
+    """Set the flow shift that the options name, by whichever name the scheduler has for it; say so.
+
+    Raises BackendMisconfigured.
+    """
+    if options.flow_shift is None:
+        return []
+    scheduler = pipeline.scheduler
+    names = [name for name in ("flow_shift", "shift") if name in scheduler.config]
+    if not names:
+        raise BackendMisconfigured(
+            f"flow_shift: {type(scheduler).__name__} of {options.model} has none: leave it out"
+        )
+    pipeline.scheduler = scheduler.from_config(scheduler.config, **{names[0]: options.flow_shift})
+    return [f"{names[0]} {options.flow_shift:g}"]
+
+
+def build(options: WanOptions, reader: FrameReader | None) -> Wan:
+    """Nothing is loaded yet."""
+    return Wan(options, reader)
+
+
+def figures(options: WanOptions) -> dict[str, Any]:
+    """Where the checkpoint comes from decides nothing; the family and the knobs do."""
+    return {"options": options.model_dump(mode="json", exclude={"allow_download"})}
