@@ -38,10 +38,14 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True)
 class VlmModel:
-    """Implements the ports Planner, Verifier, Router, Assessor and Selector over any client."""
+    """Implements the ports Planner, Verifier, Router, Assessor and Selector over any client.
+
+    `ask_seconds` is how long the client waits for one answer by itself: who watches it must wait longer.
+    """
 
     client: VlmClient
     prompts: Prompts
+    ask_seconds: float = 0.0
 
     def accepts(self, task: Task) -> None:
         """It reads any picture."""
@@ -196,7 +200,8 @@ def _finding(attempt: Attempt) -> str:
 
 def model(client: VlmClient, options: VlmOptions) -> VlmModel:
     """A client in every role, with the prompts that its options name. Raises BackendMisconfigured."""
-    return VlmModel(client, load(options.prompts, few_shot=options.few_shot))
+    prompts = load(options.prompts, few_shot=options.few_shot)
+    return VlmModel(client, prompts, ask_seconds=options.timeout_seconds)
 
 
 def figures(options: VlmOptions) -> dict[str, Any]:

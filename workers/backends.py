@@ -35,6 +35,7 @@ from workers.limits import Limits, TookTooLong, free_memory, is_out_of_memory, w
 PORTS_KEPT = 2  # each may keep the frames of a few clips
 GENERATORS_KEPT = 1  # a second model may not fit beside the first
 TRIES_WITHOUT_MEMORY = 2
+OWN_LIMIT_MARGIN_SECONDS = 30.0  # for what a model does beside waiting: encoding, its turn at a rate limit
 
 T = TypeVar("T")
 
@@ -211,7 +212,10 @@ class SpentGenerator:
 
 @dataclass(frozen=True)
 class TimedModel:
-    """A model under a time limit, in every role. Too slow is BackendUnavailable: it may answer later."""
+    """A model under a time limit, in every role. Too slow is BackendUnavailable: it may answer later.
+
+    One that says how long it waits by itself (`ask_seconds`) is stopped only some time after that.
+    """
 
     inner: Any
     limits: Limits
@@ -237,7 +241,9 @@ class TimedModel:
         return self._asked(lambda: self.inner.select(task, plan, candidates, view))
 
     def _asked(self, call: Callable[[], T]) -> T:
+        own: float = getattr(self.inner, "ask_seconds", 0.0)
+        seconds = max(self.limits.vlm_seconds, own + OWN_LIMIT_MARGIN_SECONDS if own else 0.0)
         try:
-            return within(self.limits.vlm_seconds, self.limits.grace_seconds, call)
+            return within(seconds, self.limits.grace_seconds, call)
         except TookTooLong:
-            raise BackendUnavailable(f"no answer within {self.limits.vlm_seconds:g} s") from None
+            raise BackendUnavailable(f"no answer within {seconds:g} s") from None

@@ -16,8 +16,12 @@ def test_every_named_backend_can_be_listed_and_used(client: httpx.Client) -> Non
     remote = next(each for each in named["generators"] if each["name"] == "openai_videos")
     assert not remote["usable"]
     assert "base_url is missing" in remote["detail"]
-    assert "oracle" in {each["name"] for each in named["planners"]}
-    assert "oracle" in {each["name"] for each in named["verifiers"]}
+    for kind in ("planners", "verifiers"):
+        usable = {each["name"]: each["usable"] for each in named[kind]}
+        assert usable["oracle"]
+        assert not usable["openai_compatible"]
+        lacking = next(each for each in named[kind] if each["name"] == "openai_compatible")
+        assert "model is missing" in lacking["detail"]
     assert client.get("/v1/presets").json()["data"] == []
 
 

@@ -108,6 +108,18 @@ def test_a_model_past_its_limit_may_answer_later() -> None:
         TimedModel(Slow(), QUICK).plan(nothing, nothing)
 
 
+def test_a_model_that_waits_longer_by_itself_is_given_that_time() -> None:
+    class Patient:
+        ask_seconds = 5.0
+
+        def plan(self, _task: object, _view: object) -> str:
+            rendered(Misbehaving(seconds=0.3), a_shot())
+            return "answered"
+
+    nothing: Any = None
+    assert TimedModel(Patient(), QUICK).plan(nothing, nothing) == "answered"
+
+
 def test_a_clip_that_ends_its_worker_again_and_again_is_a_failed_attempt(site: Site) -> None:
     job_id = submitted(site)
     desk = Desk(site, "tester")
