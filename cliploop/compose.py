@@ -5,8 +5,9 @@ A name is one of a catalog's own (`simulated`, `oracle`), or one that `cliploop.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from media.frames import FrameReader
 from orchestrator.catalogs import Catalog
 from orchestrator.errors import BackendMisconfigured, JobWaiting
 from orchestrator.faults import suggest, words
-from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports
+from orchestrator.pacing import InProcess
+from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports, RateLimiter
 from orchestrator.records import MAX_SHOTS, STRATEGY_NAMES, Policy, Size
 from planners import catalog as planners
 from storage.digest import digest
@@ -58,6 +60,7 @@ class Composition:
     """Settings, resolved against the catalogs on demand."""
 
     settings: Settings
+    pacing: RateLimiter = field(default_factory=lambda: InProcess(time.monotonic), compare=False)
 
     @classmethod
     def read(cls, config: Path | None, environ: Mapping[str, str], folder: Path) -> Composition:
@@ -105,8 +108,9 @@ class Composition:
         progress: Callable[[str, float], None] = lambda _key, _fraction: None,
         cancelled: Callable[[], bool] = lambda: False,
         scratch: Path | None = None,
+        pacing: RateLimiter | None = None,
     ) -> Ports:
-        """Build what the policy names, over these artifacts.
+        """Build what the policy names, over these artifacts; `pacing`: where others ask the same models.
 
         Raises BackendMisconfigured, JobWaiting(changed) where that is no longer what the job was submitted with.
         """
@@ -114,7 +118,7 @@ class Composition:
         from media.editor import VideoEditor  # brings scipy: not for processes that only start, or only answer
 
         reader = FrameReader(artifacts)
-        models = self._models(policy, reader)
+        models = self._models(policy, reader, pacing or self.pacing, clock)
         return Ports(
             planner=models["planner"],
             verifier=models["verifier"],
@@ -169,7 +173,7 @@ class Composition:
         """Raise BackendMisconfigured where the model of that name lacks something: an option, a prompt."""
         _content(self._resolve(role, Chosen(name, where="")))
 
-    def _models(self, policy: Policy, reader: FrameReader) -> dict[str, Any]:
+    def _models(self, policy: Policy, reader: FrameReader, pacing: RateLimiter, clock: Clock) -> dict[str, Any]:
         """The model of each role; one that has several roles is built once."""
         built: dict[tuple[str, str], Any] = {}
         models: dict[str, Any] = {}
@@ -178,13 +182,20 @@ class Composition:
             if name is not None:
                 place = (_section(role, self.settings, name), name)
                 if place not in built:
-                    built[place] = self._model(role, name, reader)
+                    built[place] = self._model(role, name, reader, pacing, clock)
                 models[role] = built[place]
         return models
 
-    def _model(self, role: str, name: str, reader: FrameReader) -> Any:
+    def _model(
+        self,
+        role: str,
+        name: str,
+        reader: FrameReader,
+        pacing: RateLimiter | None = None,
+        clock: Clock | None = None,
+    ) -> Any:
         found = self._resolve(role, Chosen(name, where=""))
-        return planners.build(found.type, found.given, reader)
+        return planners.build(found.type, found.given, reader, limiter=pacing, clock=clock)
 
     def _resolve(self, role: str, said: Chosen) -> Resolved:
         """The entry behind a name: the file's own definition first, then the catalog."""

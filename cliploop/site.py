@@ -9,6 +9,7 @@ import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from storage.booked import BookedArtifacts, Store
 from storage.database import BUSY_SECONDS, Database
 from storage.folders import JOBS_GO_ON, low_on_space
 from storage.jobs import StoredJob
+from storage.pacing import ANSWER_SECONDS, SharedPacing
 from storage.postgres import PostgresDatabase
 from storage.queue import Messages
 from storage.s3 import HURRIED, PATIENT, S3Artifacts
@@ -142,7 +144,13 @@ class Site:
             progress=progress,
             cancelled=cancelled,
             scratch=self.scratch,
+            pacing=self.pacing,
         )
+
+    @cached_property
+    def pacing(self) -> SharedPacing:
+        """Whose turn it is at a VLM, among all processes on this broker."""
+        return SharedPacing(self.messages.pool(ANSWER_SECONDS))
 
     def sweep(self) -> Sweep:
         """A sweep by the operator's settings."""
@@ -170,6 +178,8 @@ class Site:
 
     def close(self) -> None:
         """Give back every connection."""
+        if "pacing" in vars(self):
+            self.pacing.close()
         self.messages.close()
         self.artifacts.store.close()
         self.database.close()

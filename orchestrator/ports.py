@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from orchestrator.errors import BackendFailed
+from orchestrator.pacing import Rate, Turn
 from orchestrator.records import (
     Answer,
     ArtifactKey,
@@ -196,6 +197,18 @@ class Clock(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None: ...
+
+
+class RateLimiter(Protocol):
+    """Shares out what a VLM's vendor allows in a minute among all who ask the VLM of that name."""
+
+    def book(self, name: str, rate: Rate, tokens: int, longest_seconds: float) -> Turn:
+        """The next free turn for one request of about so many tokens; not booked if it is later than that."""
+        ...
+
+    def correct(self, name: str, id: str, tokens: int) -> None:
+        """What a booked request did use."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from media.frames import FrameReader
 from orchestrator.catalogs import Catalog, Line
-from orchestrator.ports import Assessor, Planner, Router, Selector, Verifier
+from orchestrator.ports import Assessor, Clock, Planner, RateLimiter, Router, Selector, Verifier
 
 
 class Model(Planner, Verifier, Router, Assessor, Selector, Protocol):
@@ -32,6 +32,21 @@ PLANNERS = Catalog(
 )
 
 
-def build(name: str, given: Mapping[str, Any], reader: FrameReader | None) -> Model:
-    """Build the model of that name, for any role. Raises BackendMisconfigured."""
-    return PLANNERS.build(name, given, reader)
+def build(
+    name: str,
+    given: Mapping[str, Any],
+    reader: FrameReader | None,
+    *,
+    limiter: RateLimiter | None = None,
+    clock: Clock | None = None,
+) -> Model:
+    """Build the model of that name, for any role; with a limiter it keeps to its options' limits.
+
+    Raises BackendMisconfigured.
+    """
+    model: Any = PLANNERS.build(name, given, reader)
+    if limiter is None or clock is None:
+        return model
+    from planners.pacing import keeping_pace
+
+    return keeping_pace(model, PLANNERS.options(name, given), limiter, clock)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field, field_validator, model_validator
 
@@ -53,6 +53,10 @@ class GeminiOptions(VlmOptions):
 
     Prices that are not given are the list's; given ones for input and output hold for long prompts too.
     """
+
+    OPERATIONAL: ClassVar[frozenset[str]] = (
+        VlmOptions.OPERATIONAL | {"inline_megabytes", "file_seconds", "file_poll_seconds"} | set(_OPTION_OF)
+    )
 
     model: str = Field(default="gemini-2.5-pro", description="As the Gemini API names it.", min_length=1)
     max_output_tokens: int = Field(
