@@ -204,6 +204,22 @@ def test_other_servers_words_for_it_are_understood(words: str) -> None:
     assert shown(server.asked[1]) == [f"Frame {n}" for n in (0, 27, 53, 80)]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 6000"
+        " tokens and your request has 4000 input tokens (8192 > 6000 - 4000).",
+        "Requested token count exceeds the model's maximum context length of 6000 tokens. You requested a total"
+        " of 12192 tokens: 4000 tokens from the input messages and 8192 tokens for the completion.",
+    ],
+)
+def test_where_only_the_reply_is_too_long_no_frame_is_dropped(words: str) -> None:
+    server = VlmServer(faults=[refusal(400, words)])
+    verified(server)
+    assert [len(chat.images) for chat in server.asked] == [10, 10]
+    assert [chat.body["max_tokens"] for chat in server.asked] == [8192, 2000]
+
+
 def test_a_server_without_guided_decoding_is_asked_in_words_from_then_on() -> None:
     server, desk = VlmServer({"verifier": f"```json\n{json.dumps(ACCEPT)}\n```"}, takes_schema=False), VlmDesk()
     with asking(server, desk) as model:
