@@ -19,8 +19,8 @@ from worlds.world import Action, Frame, Reading, Scene, State, World
 SCENES_KEPT = 16
 READ_SIDE_MAX = 1920  # pixels
 MODEL_REMEDY = (
-    "configure a vision-language model, which can read any picture: write [vlms.NAME] into cliploop.toml, and"
-    " name it in [planners.NAME] and [verifiers.NAME] (examples/backends/openai_compatible.toml)"
+    "configure a vision-language model, which can read any picture: write [vlms.<name>] into cliploop.toml, and"
+    " name it in [planners.<name>] and [verifiers.<name>], as in examples/backends/openai_compatible.toml"
 )
 REMEDY = (
     "say in the prompt what moves, where to, and what is forbidden (`cliploop worlds sample NAME` writes pictures"

@@ -218,6 +218,7 @@ def test_a_picture_of_no_world_is_refused_and_the_remedy_named(name: str) -> Non
     with pytest.raises(TaskRejected, match=r"\[vlms\.<name>\].*cliploop\.toml") as refused:
         task.oracle.accepts(photo)
     assert refused.value.reason == "unreadable"
+    assert (Path(__file__).parents[2] / str(refused.value).rpartition("as in ")[2]).is_file()
     task.oracle.accepts(task.task)
 
 
