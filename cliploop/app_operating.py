@@ -11,6 +11,8 @@ from cliploop.options import SERVE, Config, Data, Json, flag, opened
 operating_app = typer.Typer()
 keys_app = typer.Typer(help="Who may use the API: make a key, revoke one, list them.")
 operating_app.add_typer(keys_app, name="keys", rich_help_panel=SERVE)
+models_app = typer.Typer(help="Checkpoints: fetch one before it is used.")
+operating_app.add_typer(models_app, name="models", rich_help_panel=SERVE)
 
 CREATE_HELP = """
 Make an API key. Its secret is printed once, alone on stdout, and stored nowhere.
@@ -105,3 +107,31 @@ def gc(
         from cliploop.commands.gc import Wish, gc_command
 
         return gc_command(Wish(dry_run, strays, data, config), terminal)
+
+
+PULL_HELP = """
+Fetch a checkpoint from the hub into the local cache, where runs and workers find it: they fetch nothing by \
+themselves. What is here already stays; what broke off goes on where it stopped.
+
+HF_TOKEN opens repositories that ask for it, HF_ENDPOINT names another hub, HF_HOME another cache.
+
+\b
+[bold]Examples[/bold]
+  cliploop models pull wan22 --dry-run                 what \\[generators.wan22] needs, and how large it is
+  cliploop models pull Wan-AI/Wan2.2-TI2V-5B-Diffusers
+"""
+
+
+@models_app.command("pull", help=PULL_HELP)
+def models_pull(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A generator of cliploop.toml, or OWNER/REPOSITORY.")
+    ],
+    dry_run: Annotated[bool, flag("--dry-run", help="Only say what would be fetched.")] = False,
+    config: Config = None,
+    json: Json = False,
+) -> int:
+    with opened(json) as terminal:
+        from cliploop.commands.models import pull_command
+
+        return pull_command(name, dry_run, config, terminal)

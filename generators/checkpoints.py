@@ -46,15 +46,15 @@ def folder_of(model: str, *, revision: str | None = None, allow_download: bool =
         what = "it is a file, not a folder" if path.exists() else "no such folder"
         raise BackendMisconfigured(f"model {model}: {what}; name a checkpoint, or the id of a repository")
     cached = _cached(model, revision)
-    if cached is None or (allow_download and not (cached / INDEX).is_file()):
-        if not allow_download:
-            raise BackendMisconfigured(
-                f"model {model}: it is not in the local cache: cliploop models pull {model}, or set"
-                " allow_download = true, or name a folder"
-            )
+    if allow_download:
         from generators.hub import pull  # brings the hub's client
 
         return pull(model, revision=revision)
+    if cached is None:
+        raise BackendMisconfigured(
+            f"model {model}: it is not in the local cache: cliploop models pull {model}, or set"
+            " allow_download = true, or name a folder"
+        )
     return cached
 
 
@@ -67,14 +67,13 @@ def _cached(model: str, revision: str | None) -> Path | None:
             f"model {model}: no such folder, and a repository needs huggingface_hub: pip install 'cliploop[wan]'"
         ) from error
     try:
-        return Path(hub.snapshot_download(model, revision=revision, local_files_only=True))
-    except Exception as error:
-        if type(error).__name__ == "HFValidationError":
-            raise BackendMisconfigured(
-                f"model {model}: no such folder, and no id of a repository; name one, such as"
-                " Wan-AI/Wan2.2-I2V-A14B-Diffusers"
-            ) from error
-        return None
+        index = hub.try_to_load_from_cache(model, INDEX, revision=revision)
+    except ValueError as error:  # HFValidationError
+        raise BackendMisconfigured(
+            f"model {model}: no such folder, and no id of a repository; name one, such as"
+            " Wan-AI/Wan2.2-I2V-A14B-Diffusers"
+        ) from error
+    return Path(index).parent if isinstance(index, str) else None
 
 
 def read(folder: Path) -> Checkpoint:

@@ -1,4 +1,4 @@
-"""What every generator must do, checked on any of them: a list of findings, never an exception.
+"""What every generator must do, checked on any of them: findings, whatever it raises.
 
 Knows the port alone. Expensive backends are asked for about a dozen of their shortest clips.
 """
@@ -17,7 +17,7 @@ from PIL import Image
 from media.canvas import choose, place
 from media.measures import psnr
 from media.pictures import Frame, encode_png
-from orchestrator.errors import CliploopError, JobCancelled
+from orchestrator.errors import BackendMisconfigured, CliploopError, JobCancelled
 from orchestrator.frame_counts import clip_seconds, snap
 from orchestrator.ports import Artifacts, Generator
 from orchestrator.records import Canvas, Shot, Size
@@ -53,7 +53,10 @@ class Failed(Exception):
 
 
 def check(generator: Generator, artifacts: Artifacts) -> Iterator[Finding]:
-    """Run the suite, one finding at a time. The generator must read its start frames from `artifacts`."""
+    """Run the suite, one finding at a time. The generator must read its start frames from `artifacts`.
+
+    Raises BackendMisconfigured for one that cannot be used at all.
+    """
     suite = _Suite(generator, artifacts)
     checks: list[tuple[str, Callable[[], str]]] = [
         ("shape", suite.shape),
@@ -70,6 +73,8 @@ def check(generator: Generator, artifacts: Artifacts) -> Iterator[Finding]:
             yield Finding(name, True, one())
         except Failed as failed:
             yield Finding(name, False, str(failed))
+        except BackendMisconfigured:
+            raise  # nothing of it was checked
         except (CliploopError, ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
             yield Finding(name, False, f"{type(error).__name__}: {error}")
 

@@ -72,6 +72,12 @@ def pull(model: str, *, revision: str | None = None) -> Path:
         raise _explained(model, revision, error) from error
 
 
+def cache_folder() -> Path:
+    """Where checkpoints of the hub are kept: HF_HOME or HF_HUB_CACHE decide. Raises BackendMisconfigured."""
+    _library()
+    return Path(importlib.import_module("huggingface_hub.constants").HF_HUB_CACHE)
+
+
 def _explained(model: str, revision: str | None, error: Exception) -> Exception:
     """What the hub's client raised, as what to do about it."""
     kind = type(error).__name__

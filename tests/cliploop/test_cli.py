@@ -158,7 +158,7 @@ def test_a_negative_temperature_is_refused(capsys: pytest.CaptureFixture[str], t
 
 
 def test_a_broken_settings_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("cliploop.toml").write_text("[generators.fast]\ntype = 'wan'\n")
+    Path("cliploop.toml").write_text("[generators.fast]\ntype = 'wam'\n")
     said = command(capsys, "run", *TASK, "--generator", "fast")
     assert said.code == 2
     assert "cliploop.toml: [generators.fast] type" in said.err

@@ -73,9 +73,9 @@ def test_ports_are_what_the_policy_names(tmp_path: Path) -> None:
         ("", Wanted(generator="simulatd"), r"--generator: no generator 'simulatd'; did you mean 'simulated'"),
         ("[generators.a]\ntype = 'simulatd'\n", Wanted(generator="a"), r"\[generators.a\] type: .*'simulated'"),
         (
-            "[generators.a]\ntype = 'wan'\n",
+            "[generators.a]\ntype = 'wam'\n",
             Wanted(generator="a"),
-            r"\[generators.a\] type: .*'wan' is not in this version",
+            r"\[generators.a\] type: unknown type 'wam'; did you mean 'wan'",
         ),
         (
             "[generators.a]\ntype = 'simulated'\nprofile = 'x'\n",

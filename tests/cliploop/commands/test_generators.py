@@ -17,7 +17,8 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_built_in_and_the_configured_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     Path("cliploop.toml").write_text(
-        "[generators.mine]\ntype = 'simulated'\nprofile = 'perfect'\n[generators.big]\ntype = 'wan'\n"
+        "[generators.mine]\ntype = 'simulated'\nprofile = 'perfect'\n"
+        "[generators.big]\ntype = 'wan'\nmodel = 'lab/our-tune'\n"
     )
     said = command(capsys, "generators", "list", "--json")
     assert said.code == 0
@@ -27,7 +28,7 @@ def test_the_built_in_and_the_configured_are_listed(capsys: pytest.CaptureFixtur
     assert "base_url is missing" in listed["openai_videos"]["detail"]
     assert listed["mine"]["usable"] is True
     assert listed["big"]["usable"] is False
-    assert "type 'wan' is not in this version, it comes with a later one" in listed["big"]["detail"]
+    assert "model lab/our-tune: its name does not say which Wan model it is" in listed["big"]["detail"]
     assert "mine" in command(capsys, "generators", "list").out
 
 
