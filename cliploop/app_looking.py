@@ -90,11 +90,14 @@ def generators_check(
     rich_help_panel=LOOK, help="Say whether this machine can run Cliploop, and what to do if not."
 )
 def doctor(
-    deep: Annotated[bool, flag("--deep", help="Solve a small task end to end as well.")] = False,
+    deep: Annotated[
+        bool, flag("--deep", help="Solve a small task as well, and try each backend that is configured.")
+    ] = False,
+    paid: Annotated[bool, flag("--paid", help="With --deep: also render clips that cost money.")] = False,
     json: Json = False,
     config: Config = None,
 ) -> int:
     with opened(json) as terminal:
         from cliploop.commands.doctor import doctor_command
 
-        return doctor_command(deep, config, terminal)
+        return doctor_command(deep, config, terminal, paid=paid)

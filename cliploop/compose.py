@@ -40,7 +40,6 @@ POLICY_KEYS = (
 )
 SECTIONS = {"generator": "generators", "verifier": "verifiers"}  # all other roles: planners
 # Types that a later version brings.
-LATER_GENERATORS = ("wan",)
 LATER_MODELS = ("htv", "escalate", "human")
 SINGLE = "single"  # the verifier that asks one VLM once; it is that VLM's catalog entry
 
@@ -163,6 +162,26 @@ class Composition:
         own = {name: name for name in generators.GENERATORS}
         return {**own, **{name: backend.type or "" for name, backend in self.settings.generators.items()}}
 
+    def entries(self) -> list[tuple[str, str]]:
+        """Every backend that is defined, and those that the defaults name: section and name."""
+        sections = ("generators", "vlms", "planners", "verifiers")
+        defined = [(section, name) for section in sections for name in getattr(self.settings, section)]
+        chosen = choose(self.settings, Wanted())
+        named = [(SECTIONS.get(role, "planners"), str(said.value)) for role, said in _roles(chosen).items()]
+        return [*defined, *dict.fromkeys(entry for entry in named if entry not in defined)]
+
+    def entry(self, section: str, name: str) -> Resolved:
+        """What an entry is. Raises BackendMisconfigured."""
+        role = {"generators": "generator", "verifiers": "verifier"}.get(section, "planner")
+        if section != "vlms":
+            return self._resolve(role, Chosen(name, where=""))
+        vlm = self.settings.vlms[name]
+        where, kind = self.settings.where("vlms", name), vlm.type or ""
+        if kind not in _catalog(role) and ":" not in kind:
+            raise self._unknown_type("vlms", name, kind, _catalog(role))
+        self._check_options(role, where, kind, vlm.options)
+        return Resolved(role, name, kind, vlm.options)
+
     def model_names(self, role: str) -> dict[str, str]:
         """Every name that --planner or --verifier takes, with its type, or the VLM that serves it."""
         defined: Mapping[str, Backend] = getattr(self.settings, "verifiers" if role == "verifier" else "planners")
@@ -262,7 +281,7 @@ class Composition:
         self, section: str, name: str, kind: str, catalog: Mapping[str, Any]
     ) -> BackendMisconfigured:
         where = self.settings.where(section, name, "type")
-        later = LATER_GENERATORS if section == "generators" else LATER_MODELS
+        later = () if section == "generators" else LATER_MODELS
         if kind in later:
             return BackendMisconfigured(
                 f"{where}: type {kind!r} is not in this version, it comes with a later one; "

@@ -21,18 +21,24 @@ GENERATORS = Catalog(
         "simulated-perfect": Line(*_SIMULATED, {"profile": "perfect"}),
         "simulated-veo": Line(*_SIMULATED, {"profile": "veo-3.1"}),
         "simulated-cosmos": Line(*_SIMULATED, {"profile": "cosmos-2.5"}),
-        "wan": Line("generators.wan:build", "generators.wan:WanOptions", "generators.wan:figures"),
-        "cosmos": Line("generators.cosmos:build", "generators.cosmos:CosmosOptions", "generators.cosmos:figures"),
+        "wan": Line("generators.wan:build", "generators.wan:WanOptions", "generators.wan:figures", extra="wan"),
+        "cosmos": Line(
+            "generators.cosmos:build", "generators.cosmos:CosmosOptions", "generators.cosmos:figures", extra="wan"
+        ),
         "diffusers_i2v": Line(
             "generators.diffusers_i2v:build",
             "generators.diffusers_options:DiffusersI2vOptions",
             "generators.diffusers_i2v:figures",
+            extra="wan",
         ),
-        "veo": Line("generators.veo:build", "generators.veo:VeoOptions", "generators.veo:figures"),
+        "veo": Line(
+            "generators.veo:build", "generators.veo:VeoOptions", "generators.veo:figures", extra="gemini"
+        ),
         "openai_videos": Line(
             "generators.openai_videos:build",
             "generators.openai_videos:OpenAIVideosOptions",
             "generators.openai_videos:figures",
+            extra="openai",
         ),
     },
 )

@@ -24,13 +24,15 @@ class Line:
     """A catalog entry; each string is `module:attribute`.
 
     `builder(options, …)` builds the backend, `options` is the pydantic model of its options, `figures(options)`
-    says what else decides how it behaves. `preset` are options that the name stands for.
+    says what else decides how it behaves. `preset` are options that the name stands for. `extra` is the
+    distribution's, which brings the libraries that it needs: pip install 'cliploop[extra]'.
     """
 
     builder: str
     options: str
     figures: str
     preset: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: str = ""
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,14 @@ PLANNERS = Catalog(
         "oracle": Line(*_ORACLE, {"profile": "exact"}),
         "oracle-gemini": Line(*_ORACLE, {"profile": "gemini-2.5-pro"}),
         "oracle-qwen": Line(*_ORACLE, {"profile": "qwen3.5"}),
-        "gemini": Line("planners.gemini:build", "planners.gemini:GeminiOptions", "planners.gemini:figures"),
+        "gemini": Line(
+            "planners.gemini:build", "planners.gemini:GeminiOptions", "planners.gemini:figures", extra="gemini"
+        ),
         "openai_compatible": Line(
             "planners.openai_compatible:build",
             "planners.openai_compatible_options:OpenAICompatibleOptions",
             "planners.roles:figures",
+            extra="openai",
         ),
     },
     asked="planner or verifier",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import os
@@ -9,13 +10,19 @@ import platform
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cliploop.choosing import Wanted
 from cliploop.commands.boundary import guarded
+from cliploop.commands.doctor_backends import Configured, configured, examined
+from cliploop.commands.doctor_deep import small_job, tried
+from cliploop.commands.findings import Finding, checked, show
+from cliploop.compose import Composition
 from cliploop.terminal import EXIT_COMPLETED, EXIT_FAILED, EXIT_USAGE, Terminal, one_line, version
+from orchestrator.errors import BackendMisconfigured
+from orchestrator.records import Size
 
 MODULES = ("pydantic", "numpy", "scipy", "PIL", "av", "imageio_ffmpeg", "sqlalchemy", "fsspec", "typer", "rich")
 DISTRIBUTIONS = {"PIL": "pillow"}
@@ -23,51 +30,60 @@ SETTINGS = "settings"
 LEAST_FREE_MB = 500
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One check: what was found, or what is wrong and what to do."""
-
-    name: str
-    ok: bool
-    detail: str
-
-
-def doctor_command(deep: bool, config: Path | None, terminal: Terminal) -> int:
+def doctor_command(deep: bool, config: Path | None, terminal: Terminal, *, paid: bool = False) -> int:
     """Run the checks; exit 1 if one fails, 2 if only the settings are wrong, as a run with them would."""
-    return guarded(terminal, lambda: _doctor(deep, config, terminal))
+    return guarded(terminal, lambda: _doctor(deep, paid, config, terminal))
 
 
-def _doctor(deep: bool, config: Path | None, terminal: Terminal) -> int:
-    checks: list[tuple[str, Callable[[], str]]] = [
+def _doctor(deep: bool, paid: bool, config: Path | None, terminal: Terminal) -> int:
+    findings: list[Finding] = []
+    for finding in _findings(deep, paid, config):
+        findings.append(finding)
+        if terminal.live:
+            terminal.clear_hint()
+            terminal.hint(f"looked at {one_line(finding.name)} …")
+        else:
+            terminal.say(finding.line())
+    if terminal.live:
+        terminal.clear_hint()
+        show(findings, terminal)
+    failures = {finding.name for finding in findings if not finding.ok}
+    ok = not failures
+    only_settings = all(name == SETTINGS or ("." in name and " " not in name) for name in failures)
+    code = EXIT_COMPLETED if ok else EXIT_USAGE if only_settings else EXIT_FAILED
+    if ok and not deep:
+        terminal.say("Ready. cliploop doctor --deep also solves a small task, and tries each backend once.")
+    terminal.result({"ok": ok, "exit_code": code, "checks": [finding.told() for finding in findings]})
+    return code
+
+
+def _findings(deep: bool, paid: bool, config: Path | None) -> Iterator[Finding]:
+    for name, check in (
         ("cliploop", version),
         ("python", _python),
         ("packages", _packages),
         ("sqlite", _sqlite),
         ("encoder", _encoder),
-        (SETTINGS, lambda: _settings(config)),
         ("disk", _disk),
-    ]
+    ):
+        yield checked(name, check)
+    yield checked(SETTINGS, lambda: _settings(config))
+    with contextlib.suppress(BackendMisconfigured):  # which the settings' finding says
+        composition = Composition.read(config, os.environ, Path())
+        yield from _backends(deep, paid, composition)
     if deep:
-        checks.append(("a small job", _small_job))
-    findings: list[Finding] = []
-    for finding in _findings(checks):
-        findings.append(finding)
-        terminal.say(f"{'ok  ' if finding.ok else 'FAIL'} {finding.name:12} {one_line(finding.detail)}")
-    failed = {finding.name for finding in findings if not finding.ok}
-    ok = not failed
-    code = EXIT_COMPLETED if ok else EXIT_USAGE if failed == {SETTINGS} else EXIT_FAILED
-    if ok and not deep:
-        terminal.say("Ready. cliploop doctor --deep solves a small task as well.")
-    terminal.result({"ok": ok, "exit_code": code, "checks": [vars(finding) for finding in findings]})
-    return code
+        yield checked("a small job", small_job)
 
 
-def _findings(checks: list[tuple[str, Callable[[], str]]]) -> Iterator[Finding]:
-    for name, check in checks:
-        try:
-            yield Finding(name, True, check())
-        except Exception as error:  # a doctor reports whatever it meets
-            yield Finding(name, False, str(error) or type(error).__name__)
+def _backends(deep: bool, paid: bool, composition: Composition) -> Iterator[Finding]:
+    broken: set[str] = set()
+    for finding in examined(composition):
+        if not finding.ok:
+            broken.add(finding.name.partition(" ")[0])
+        yield finding
+    if deep:
+        found = [each for each in configured(composition) if isinstance(each, Configured)]
+        yield from tried(found, composition, broken, paid=paid)
 
 
 def _python() -> str:
@@ -121,10 +137,6 @@ def _decoded(data: bytes) -> Any:
 
 
 def _settings(config: Path | None) -> str:
-    from cliploop.choosing import Wanted
-    from cliploop.compose import Composition
-    from orchestrator.records import Size
-
     composition = Composition.read(config, os.environ, Path())
     policy = composition.policy(Wanted(), Size(width=512, height=512))
     return f"{composition.settings.origin}: {policy.generator}, {policy.planner}, {policy.verifier}"
@@ -137,27 +149,3 @@ def _disk() -> str:
     if free_mb < LEAST_FREE_MB:
         raise RuntimeError(f"{free_mb} MB free in this folder; free some space, or write elsewhere with -o")
     return f"{free_mb} MB free in this folder, writable"
-
-
-def _small_job() -> str:
-    from cliploop.commands.run import RunRequest, run_command
-    from cliploop.terminal import Stream
-
-    with tempfile.TemporaryDirectory() as folder:
-        request = RunRequest(
-            world="maze",
-            difficulty="easy",
-            generator="simulated-perfect",
-            planner="oracle",
-            verifier="oracle",
-            max_steps=3,
-            output=str(Path(folder) / "job"),
-        )
-        silent = Terminal(json=False, out=Stream(None), err=Stream(None))
-        code = run_command(request, silent)
-        video = Path(folder) / "job" / "video.mp4"
-        if code != EXIT_COMPLETED or not video.is_file():
-            raise RuntimeError(
-                f"an easy maze ended with exit code {code}; run cliploop run --world maze to see why"
-            )
-        return f"an easy maze was solved, the video has {video.stat().st_size // 1000} kB"

@@ -25,6 +25,7 @@ from tests.generators.veo_server import refusal
 from tests.planners.vlm_server import ROLE_BY_WORDS, USUAL
 
 GENERATE = re.compile(r"/v1beta/models/([\w.-]+):generateContent")
+MODEL = re.compile(r"/v1beta/models/([\w.-]+)")
 BEGIN = re.compile(r"/upload/v1beta/files")
 PIECE = re.compile(r"/upload/v1beta/files\?upload_id=(\w+)")
 FILE = re.compile(r"/v1beta/(files/\w+)")
@@ -108,7 +109,7 @@ def camel(value: Any) -> Any:
 class GeminiServer:
     """Answers by role, the last of several again and again; `replies` are given before those, as they stand.
 
-    `faults` are given before all, by what is asked: ask, begin, piece, look, delete. `processing`: how often a
+    `faults` are given before all, by what is asked: ask, model, begin, piece, look, delete. `processing`: how often a
     file is looked at, its upload included, before it `ends`.
     """
 
@@ -142,6 +143,7 @@ class GeminiServer:
                 ("ask", "POST", GENERATE, self._ask),
                 ("begin", "POST", BEGIN, self._begin),
                 ("piece", "POST", PIECE, self._piece),
+                ("model", "GET", MODEL, self._model),
                 ("look", "GET", FILE, self._look),
                 ("delete", "DELETE", FILE, self._delete),
             ):
@@ -170,6 +172,11 @@ class GeminiServer:
             several = cast("list[Any]", given)
             given = several.pop(0) if len(several) > 1 else several[0]
         return given if isinstance(given, str) else json.dumps(given)
+
+    def _model(self, model: str, _: Request) -> Reply:
+        if model not in self.models:
+            return refusal(404, f"models/{model} is not found for API version v1beta", "NOT_FOUND")
+        return as_json({"name": f"models/{model}", "inputTokenLimit": 1_048_576})
 
     def _seen(self, part: Mapping[str, Any]) -> Seen:
         fps = part.get("videoMetadata", {}).get("fps")
