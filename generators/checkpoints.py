@@ -111,15 +111,22 @@ def require_whole(checkpoint: Checkpoint) -> None:
         if not folder.is_dir():
             raise _incomplete(folder, f"{INDEX} names it ({kind}) and it is not there")
         if "Tokenizer" in kind:
-            if not any((folder / name).is_file() for name in _TOKENIZER_FILES):
+            wordless = "ByT5" in kind  # its tokens are bytes
+            if not wordless and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
                 raise _incomplete(folder, f"there is none of {', '.join(_TOKENIZER_FILES)} in it")
         elif "Scheduler" in kind:
             _json(folder / "scheduler_config.json")
         elif "Processor" in kind or "FeatureExtractor" in kind:
             _json(folder / "preprocessor_config.json")
-        else:
+        elif _is_model(folder):
             checkpoint.config(part)
             _require_weights(folder)
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether it has weights; a guider, say, has settings in a file of its own name."""
+    settings = {path.name for path in folder.glob("*.json")}
+    return bool(list(folder.glob("*.safetensors"))) or settings <= {"config.json"}
 
 
 def _require_weights(folder: Path) -> None:

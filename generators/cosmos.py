@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image
 from pydantic import Field, field_validator, model_validator
 
+from generators.checkpoints import folder_of
 from generators.diffusers_calls import (
     Steps,
     called,
@@ -28,7 +29,7 @@ from generators.diffusers_calls import (
     start_picture,
     with_less_memory,
 )
-from generators.diffusers_classes import check_folder, diffusers_library, loaded
+from generators.diffusers_classes import diffusers_library, loaded
 from generators.knobs import Knobs, apply, begin_render, sampling
 from media.frames import FrameReader
 from media.pictures import Frame, Frames
@@ -205,8 +206,8 @@ class Cosmos:
         if self._pipeline is None:
             options = self._options
             kind = diffusers_library().Cosmos2_5_PredictBasePipeline
-            check_folder(options.model)
-            if _pads(options.model):
+            folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
+            if _pads(folder):
                 _require_torchvision()
             self._guard = Guard(_checker(options))
             pipeline = loaded(
@@ -223,10 +224,10 @@ class Cosmos:
         return self._pipeline
 
 
-def _pads(model: str) -> bool:
+def _pads(folder: Path) -> bool:
     """Whether its transformer resizes a padding mask, which torchvision does; the released ones do."""
     try:
-        config = json.loads((Path(model) / "transformer" / "config.json").read_text(encoding="utf-8"))
+        config = json.loads((folder / "transformer" / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return True
     return bool(config.get("concat_padding_mask", True))

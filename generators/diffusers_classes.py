@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
+from generators.checkpoints import folder_of, read, require_whole
 from generators.diffusers_calls import first_line
 from generators.diffusers_options import DiffusersI2vOptions, call_of
 from generators.diffusers_rules import RULES
@@ -61,24 +61,22 @@ def check_call(kind: Any, options: DiffusersI2vOptions) -> None:
             )
 
 
-def loaded(kind: Any, model: str, knobs: Knobs, *, allow_download: bool, **parts: Any) -> Any:
+def loaded(
+    kind: Any, model: str, knobs: Knobs, *, allow_download: bool, revision: str | None = None, **parts: Any
+) -> Any:
     """The checkpoint as a pipeline of that class, on the CPU; `parts` stand in for the checkpoint's own.
 
-    Raises BackendMisconfigured that names the checkpoint and what is wrong with it.
+    Raises BackendMisconfigured that names the checkpoint, or its file, and what is wrong with it.
     """
-    check_folder(model)
+    folder = folder_of(model, revision=revision, allow_download=allow_download)
+    require_whole(read(folder))
     for library in ("diffusers", "transformers"):  # workers' logs are no terminals
         importlib.import_module(f"{library}.utils.logging").disable_progress_bar()
     try:
-        pipeline = kind.from_pretrained(model, local_files_only=not allow_download, **loading(knobs), **parts)
+        pipeline = kind.from_pretrained(str(folder), local_files_only=True, **loading(knobs), **parts)
     except BackendMisconfigured:
         raise
     except Exception as error:  # a file that is cut, absent or of another model: each library its own class
-        if type(error).__name__ == "LocalEntryNotFoundError" or not Path(model).is_dir():
-            raise BackendMisconfigured(
-                f"model {model}: it is not in the local cache, or not whole: cliploop models pull {model}, or set"
-                " allow_download = true, or name a folder"
-            ) from error
         raise BackendMisconfigured(
             f"model {model}: it cannot be loaded as {kind.__name__}"
             f" ({first_line(error)}): name a whole checkpoint of that pipeline"
@@ -99,18 +97,6 @@ def _check_kinds(pipeline: Any, model: str) -> None:
                 f"model {model}: its {name} is a {type(part).__name__}, {type(pipeline).__name__} has a"
                 f" {' or '.join(kind.__name__ for kind in kinds)}: correct pipeline, or name another checkpoint"
             )
-
-
-def check_folder(model: str) -> None:
-    """Raise BackendMisconfigured for a folder that is not there, or holds no pipeline."""
-    path = Path(model).expanduser()
-    if path.is_dir():
-        if not (path / "model_index.json").is_file():
-            raise BackendMisconfigured(
-                f"model {model}: there is no model_index.json in it; name a checkpoint in diffusers' layout"
-            )
-    elif path.is_absolute() or model.startswith((".", "~")):
-        raise BackendMisconfigured(f"model {model}: no such folder; name a checkpoint, or the id of a repository")
 
 
 def diffusers_library() -> Any:

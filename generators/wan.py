@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 from pydantic import Field, model_validator
 
-from generators.checkpoints import folder_of, read, require_whole
+from generators.checkpoints import folder_of, read
 from generators.diffusers_calls import (
     Steps,
     called,
@@ -206,14 +206,12 @@ class Wan:
             options = self._options
             kind = diffusers_library().WanImageToVideoPipeline
             folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
-            checkpoint = read(folder)
-            found = told(checkpoint, options.model)
+            found = told(read(folder), options.model)
             if not _same(found, self._traits):
                 raise BackendMisconfigured(
                     f"{folder}: its files are those of {TRAITS[found].title}, not of {self._traits.title}: set"
                     f" family = '{found}'"
                 )
-            require_whole(checkpoint)
             pipeline = loaded(kind, str(folder), options, allow_download=False)
             self._device = chosen_device()
             self.applied = [*_shifted(pipeline, options), *apply(pipeline, options, device=self._device)]
