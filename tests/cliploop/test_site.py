@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cliploop.choosing import Wanted
 from cliploop.compose import Composition
 from cliploop.site import HURRIED_SECONDS, Addresses, Site
 from orchestrator.errors import CliploopError
+from orchestrator.pacing import Turn
+from orchestrator.records import Size
+from planners.pacing import Paced
 from storage.artifacts import ArtifactMissing
+from storage.broker import embedded
 from storage.database import BUSY_SECONDS
 
 ABSENT = "0" * 64 + ".png"
@@ -50,3 +56,30 @@ def test_no_remedy_of_a_service_is_an_option_of_the_command_line(tmp_path: Path)
                 call()
             said.append(str(gone.value))
     assert not any("--fresh" in words or "same command" in words for words in said)
+
+
+VLM = """
+[vlms.gemini]
+type = "gemini"
+requests_per_minute = 5
+[planners.gemini]
+vlm = "gemini"
+[verifiers.gemini]
+vlm = "gemini"
+"""
+
+
+def test_all_jobs_of_all_workers_share_the_limits_of_a_vlm_through_the_broker(tmp_path: Path) -> None:
+    (tmp_path / "cliploop.toml").write_text(VLM)
+    wanted = Wanted(planner="gemini", verifier="gemini", seed=1)
+    turns: list[Turn] = []
+    with embedded(tmp_path / "broker") as broker:
+        for number in range(2):
+            composition = Composition.read(None, {}, tmp_path)
+            addresses = Addresses(data=tmp_path / f"worker-{number}", broker=broker)
+            policy = composition.policy(wanted, Size(width=64, height=64))
+            with Site.opened(addresses, composition) as site:
+                planner: Any = site.ports(policy, lambda _key, _fraction: None, lambda: False).planner
+                client: Paced = planner.client
+                turns += [client.limiter.book(client.name, client.rate, 0, 0) for _ in range(4)]
+    assert [bool(turn.id) for turn in turns] == [True] * 5 + [False] * 3

@@ -109,8 +109,8 @@ def camel(value: Any) -> Any:
 class GeminiServer:
     """Answers by role, the last of several again and again; `replies` are given before those, as they stand.
 
-    `faults` are given before all, by what is asked: ask, model, begin, piece, look, delete. `processing`: how often a
-    file is looked at, its upload included, before it `ends`.
+    `faults` are given before all, by what is asked: ask, model, begin, piece, look, delete. `processing`: how
+    often a file is looked at, its upload included, before it `ends`.
     """
 
     answers: dict[Role, Any] = field(default_factory=lambda: dict(USUAL))

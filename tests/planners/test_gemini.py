@@ -21,6 +21,7 @@ from planners.gemini_media import looked_at
 from planners.gemini_options import GeminiOptions
 from planners.questions import Clip, Question
 from planners.schemas import SCHEMAS
+from tests.cliploop.commandline import DATA
 from tests.generators.loopback import served
 from tests.planners.gemini_server import GeminiServer, candidate
 from tests.planners.vlm_desk import VlmDesk, moving
@@ -201,6 +202,32 @@ def test_half_an_object_is_never_a_verdict(server: GeminiServer, address: str, d
     """python-genai#2266, finished or not."""
     server.replies = [candidate('{"verdict": "accept", "rea', "MAX_TOKENS"), candidate('{"verdict": "accept", ')]
     assert [verdict(address, desk).value.decision for _ in range(2)] == ["unclear", "unclear"]
+
+
+CASES = [json.loads(line) for line in (DATA / "replies" / "replies.jsonl").read_text().splitlines()]
+
+
+def test_the_client_changes_nothing_of_any_known_reply(server: GeminiServer, address: str, desk: VlmDesk) -> None:
+    client = Gemini(GeminiOptions(base_url=address), desk.reader)
+    seen = 0
+    for case in CASES:
+        text, finish = case["text"], case["finish_reason"]
+        if finish not in ("STOP", "MAX_TOKENS") or (finish == "STOP" and not (text or "").strip()):
+            continue  # other vendors' words, and what is an error of its own
+        server.replies = [candidate(text, finish)]
+        reply = client.ask(Question("verifier", "You check clips.", ("Look.",), SCHEMAS["verifier"]))
+        assert (reply.text, reply.finish_reason) == (text, finish), case["id"]
+        seen += 1
+    assert seen > 40
+
+
+def test_a_finish_reason_that_the_client_does_not_know_yet_is_no_accept(
+    server: GeminiServer, address: str, desk: VlmDesk
+) -> None:
+    server.replies = [candidate(json.dumps(ACCEPT), "TIRED")]
+    with pytest.warns(UserWarning, match="TIRED"):
+        found = verdict(address, desk).value
+    assert (found.decision, found.reason) == ("unclear", "the reply is not finished (TIRED)")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -156,20 +158,52 @@ def test_a_busy_server_is_asked_again_with_backoff_and_never_read_as_a_reject(
     assert server.count("ask") == 3
 
 
-def test_an_answer_that_trickles_is_given_up_in_time(desk: VlmDesk) -> None:
+def test_an_answer_that_stops_half_way_is_given_up_in_time(desk: VlmDesk) -> None:
     over = threading.Event()
 
-    class Trickling(GeminiServer):
+    class Stopping(GeminiServer):
         def answer(self, request: Any) -> Reply:
             return Reply(200, b'{"cand', {"content-type": "application/json"}, claims=10**6, holds=over)
 
-    with served(Trickling()) as address:
+    with served(Stopping()) as address:
         began = time.monotonic()
         error = failed(address, desk, timeout_seconds=0.4)
         assert time.monotonic() - began < 3
         over.set()
     assert type(error) is BackendUnavailable
     assert "no whole answer within 0.4 s: raise timeout_seconds" in str(error)
+
+
+class Trickling(BaseHTTPRequestHandler):
+    """A byte now and then, without end: no single read takes long."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "1000000")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.02)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed."""
+
+
+def test_an_answer_that_trickles_is_given_up_in_time(desk: VlmDesk) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Trickling)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    began = time.monotonic()
+    error = failed(f"http://127.0.0.1:{server.server_address[1]}", desk, timeout_seconds=0.5)
+    assert time.monotonic() - began < 3
+    server.shutdown()
+    server.server_close()
+    thread.join()
+    assert type(error) is BackendUnavailable
+    assert "no whole answer within 0.5 s" in str(error)
 
 
 def test_without_a_key_nothing_is_asked(
