@@ -18,6 +18,7 @@ from cliploop.choosing import Wanted
 from cliploop.commands.boundary import guarded
 from cliploop.commands.doctor_backends import Configured, configured, examined
 from cliploop.commands.doctor_deep import small_job, tried
+from cliploop.commands.doctor_service import named
 from cliploop.commands.findings import Finding, checked, show
 from cliploop.compose import Composition
 from cliploop.terminal import EXIT_COMPLETED, EXIT_FAILED, EXIT_USAGE, Terminal, one_line, version
@@ -67,6 +68,7 @@ def _findings(deep: bool, paid: bool, config: Path | None) -> Iterator[Finding]:
         ("disk", _disk),
     ):
         yield checked(name, check)
+    yield from named(os.environ)
     yield checked(SETTINGS, lambda: _settings(config))
     with contextlib.suppress(BackendMisconfigured):  # which the settings' finding says
         composition = Composition.read(config, os.environ, Path())

@@ -89,7 +89,7 @@ def examined(composition: Composition) -> Iterator[Finding]:
                 continue
             yield _defined(each, composition)
             if each.extra:
-                yield _libraries(f"{each.place} packages", each.extra)
+                yield libraries(f"{each.place} packages", each.extra)
             if (server := server_of(each.options)) is not None:
                 yield key_finding(f"{each.place} key", server)
                 yield asked[each.place].result()
@@ -109,7 +109,8 @@ def _defined(each: Configured, composition: Composition) -> Finding:
     return Finding(each.place, "ok", f"{each.backend.type}{f' ({model})' if model else ''}")
 
 
-def _libraries(name: str, extra: str) -> Finding:
+def libraries(name: str, extra: str) -> Finding:
+    """Whether all that an extra brings is installed, in versions that fit."""
     remedy = f"pip install 'cliploop[{extra}]'"
     try:
         wanted = [_REQUIREMENT.match(each) for each in importlib.metadata.requires("cliploop") or []]

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from cliploop.commands.doctor_backends import _libraries, _within
+from cliploop.commands.doctor_backends import _within, libraries
 from cliploop.commands.findings import Finding, failed, show
 from cliploop.terminal import Stream, Terminal
 from generators.checkpoints import read
 from generators.knob_options import Knobs
 from generators.weights import needed_gib, parameters
 from orchestrator.errors import BackendMisconfigured
+from storage.broker import embedded
 from tests.cliploop.commandline import command
 from tests.end_to_end.places import free_port
 from tests.generators.certificates import self_signed
@@ -221,14 +222,14 @@ def test_a_backend_that_is_set_up_wrongly_is_named_and_the_others_are_looked_at(
 
 
 def test_a_missing_library_and_one_of_another_version_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert _libraries("x", "gemini").state == "ok"
+    assert libraries("x", "gemini").state == "ok"
     installed = importlib.metadata.version
 
     def other(name: str) -> str:
         return "3.1.0" if name == "google-genai" else installed(name)
 
     monkeypatch.setattr(importlib.metadata, "version", other)
-    found = _libraries("x", "gemini")
+    found = libraries("x", "gemini")
     assert (found.state, found.remedy) == ("fail", "pip install 'cliploop[gemini]'")
     assert found.detail.startswith("google-genai is 3.1.0, not ")
 
@@ -236,7 +237,7 @@ def test_a_missing_library_and_one_of_another_version_name_the_extra(monkeypatch
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", none)
-    assert _libraries("x", "wan").detail.endswith(" is not installed")
+    assert libraries("x", "wan").detail.endswith(" is not installed")
 
 
 @pytest.mark.parametrize(
@@ -282,6 +283,22 @@ def test_memory_is_reckoned_by_number_format_and_offload(whole: Path) -> None:
     real = parameters(read(whole))
     assert set(real) == {"transformer", "transformer_2", "text_encoder", "vae"}
     assert real["transformer"] == real["transformer_2"] > 1000
+
+
+def test_the_parts_of_a_service_that_variables_name_are_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "broker" not in checks(capsys, "")
+    monkeypatch.setenv("CLIPLOOP_DATABASE_URL", f"postgresql://me:{KEY}@127.0.0.1/none")
+    monkeypatch.setenv("CLIPLOOP_ARTIFACTS_URL", "s3://bucket")
+    monkeypatch.setenv("CLIPLOOP_REDIS_URL", f"redis://:{KEY}@127.0.0.1:{free_port()}/0")
+    found = checks(capsys, "")
+    assert found["database packages"]["detail"].startswith("psycopg ")
+    assert found["store packages"]["detail"].startswith("s3fs ")
+    assert standing(found, "broker")[::2] == ("fail", "is it running?")
+    with embedded(tmp_path / "broker") as broker:
+        monkeypatch.setenv("CLIPLOOP_REDIS_URL", broker)
+        assert standing(checks(capsys, ""), "broker")[:2] == ("ok", "CLIPLOOP_REDIS_URL answers")
 
 
 # --- --deep -------------------------------------------------------------------------------------------------
