@@ -103,6 +103,8 @@ def diffusers_library() -> Any:
     """Raises BackendMisconfigured where it, or torch, is not installed."""
     try:
         importlib.import_module("torch")
+        for library in ("transformers", "diffusers"):  # what they remark says nothing to whoever runs this
+            importlib.import_module(f"{library}.utils.logging").set_verbosity_error()
         return importlib.import_module("diffusers")
     except ImportError as error:
         raise BackendMisconfigured(

@@ -161,13 +161,17 @@ def check_call(job: Job, key: str, attempt: Attempt) -> Call[Check]:
     candidate, clip = attempt.candidate, attempt.clip
     assert candidate is not None
     assert clip is not None
-    limit = 0.0 if job.policy.allow_unchainable else job.policy.capabilities.first_frame_psnr_min
-    return Call(
-        f"{key}/check",
-        job.inputs(candidate=candidate, limit=limit),
-        Check,
-        lambda: job.ports.editor.check(candidate, clip, job.first_picture, psnr_min=limit),
-    )
+    least = job.policy.capabilities.first_frame_psnr_min
+    limit = 0.0 if job.policy.allow_unchainable else least
+
+    def effect() -> Check:
+        check = job.ports.editor.check(candidate, clip, job.first_picture, psnr_min=limit)
+        if clip.first_frame_psnr >= least or check.failure is not None:
+            return check
+        note = f"the clip does not begin with its start frame ({clip.first_frame_psnr:.1f} dB of {least:g})"
+        return check.model_copy(update={"notes": (note, *check.notes)})
+
+    return Call(f"{key}/check", job.inputs(candidate=candidate, limit=limit), Check, effect)
 
 
 def _judge(job: Job, start: Start, key: str, attempt: Attempt, check: Check) -> tuple[Verdict, Spend]:

@@ -228,6 +228,8 @@ def _assess(job: Job, ending: Ending) -> Assessment | None:
 
 def _deliver(job: Job, ending: Ending, assessment: Assessment | None) -> Outcome:
     footage, best_effort = ending.footage, _has_best_effort(job)
+    if not footage.segments and (remedy := _unchained(job)):
+        ending = replace(ending, reason=f"{ending.reason}; {remedy}")
     if not footage.segments:
         best = _best_of_all(job)
         if best is None:
@@ -262,6 +264,18 @@ def _nothing_rendered(job: Job, ending: Ending, assessment: Assessment | None) -
 
 def _has_best_effort(job: Job) -> bool:
     return any(step.status in ("best_effort", "unverified") for step in job.tape.steps)
+
+
+def _unchained(job: Job) -> str:
+    """What to do where every clip began with another picture than it was given, else ""."""
+    verdicts = [attempt.verdict for attempt in _all_attempts(job) if attempt.clip is not None]
+    if not verdicts or any(verdict is None or verdict.failure != "first_frame" for verdict in verdicts):
+        return ""
+    return (
+        f"no clip began with the picture that it was given, so clips of {job.policy.capabilities.name} cannot be"
+        " chained: choose another generator (cliploop generators check says which can), strategy pass@1, or set"
+        " allow_unchainable"
+    )
 
 
 def _best_of_all(job: Job) -> Footage | None:
