@@ -32,7 +32,7 @@ from cliploop.watch import WatchedJournal, Watcher
 from media.frames import FrameReader
 from orchestrator.errors import BackendFailed, CliploopError, JobCancelled, JobWaiting
 from orchestrator.loop import run
-from orchestrator.ports import Artifacts, Ports
+from orchestrator.ports import Artifacts, Ports, prepare
 from orchestrator.records import Trajectory
 from orchestrator.trajectory import trajectory_of
 from storage.artifacts import LocalArtifacts
@@ -159,6 +159,8 @@ class _Run:
     def _run(self) -> Ending:
         repairing = RepairingJournal(self.journal, self.artifacts, FrameReader(self.artifacts))
         watched = WatchedJournal(repairing, self.watcher)
+        if not self._began():
+            prepare(self.ports.generator)
         try:
             outcome = run(self.job.task, self.job.policy, self.ports, watched)
         except BackendFailed as failure:

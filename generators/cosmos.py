@@ -25,6 +25,7 @@ from generators.diffusers_calls import (
     chosen_device,
     cpu_generator,
     first_line,
+    fitting,
     of_size,
     start_picture,
     with_less_memory,
@@ -171,7 +172,8 @@ class Cosmos:
         sampled = sampling(self._options, shot.denoising_steps, shot.guidance)
         steps = Steps(sampled.denoising_steps, progress, cancelled)
         steps.begin()
-        pipeline = self._loaded()
+        self.prepare()
+        pipeline = self._pipeline
 
         def once() -> Frames:
             steps.begin()
@@ -201,27 +203,31 @@ class Cosmos:
             given["negative_prompt"] = self._options.negative_prompt
         return called(pipeline, f"{shot.canvas}, {num_frames} frames", **given)
 
-    def _loaded(self) -> Any:
-        """The pipeline with its checker and knobs. Raises BackendMisconfigured."""
+    def prepare(self) -> None:
+        """Load the pipeline, unless it is loaded. Raises BackendMisconfigured."""
         if self._pipeline is None:
-            options = self._options
-            kind = diffusers_library().Cosmos2_5_PredictBasePipeline
-            folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
-            if _pads(folder):
-                _require_torchvision()
-            self._guard = Guard(_checker(options))
-            pipeline = loaded(
-                kind,
-                options.model,
-                options,
-                allow_download=options.allow_download,
-                revision=options.revision,
-                safety_checker=self._guard,
-            )
-            self._device = chosen_device()
-            self.applied = apply(pipeline, options, device=self._device)
-            self._pipeline = pipeline
-        return self._pipeline
+            with fitting(self._options.model):
+                self._pipeline = self._load()
+
+    def _load(self) -> Any:
+        """The pipeline with its checker and knobs. Raises BackendMisconfigured."""
+        options = self._options
+        kind = diffusers_library().Cosmos2_5_PredictBasePipeline
+        folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
+        if _pads(folder):
+            _require_torchvision()
+        self._guard = Guard(_checker(options))
+        pipeline = loaded(
+            kind,
+            options.model,
+            options,
+            allow_download=options.allow_download,
+            revision=options.revision,
+            safety_checker=self._guard,
+        )
+        self._device = chosen_device()
+        self.applied = apply(pipeline, options, device=self._device)
+        return pipeline
 
 
 def _pads(folder: Path) -> bool:

@@ -163,6 +163,24 @@ def with_less_memory(
     )
 
 
+@contextmanager
+def fitting(model: str) -> Generator[None]:
+    """While a model is loaded. Raises BackendMisconfigured where memory does not suffice."""
+    said = ""
+    try:
+        yield
+        return
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        said = first_line(error)
+    _free_memory()  # outside the except block, where the error still holds tensors
+    raise BackendMisconfigured(
+        f"model {model}: it does not fit into memory ({said}): set offload or quantization (docs/gpu.md), or end"
+        " what else uses the device"
+    )
+
+
 def first_line(error: BaseException) -> str:
     """What an error says, in one line; its kind where it says nothing."""
     lines = str(error).strip().splitlines()

@@ -19,6 +19,7 @@ from generators.diffusers_calls import (
     called,
     chosen_device,
     cpu_generator,
+    fitting,
     of_size,
     start_picture,
     stepping,
@@ -69,7 +70,8 @@ class DiffusersI2v:
         sampled = sampling(self._options, shot.denoising_steps, shot.guidance)
         steps = Steps(sampled.denoising_steps, progress, cancelled)
         steps.begin()
-        pipeline = self._loaded()
+        self.prepare()
+        pipeline = self._pipeline
         picture, on_canvas = self._placed(start, shot.canvas)
 
         def once() -> Frames:
@@ -82,19 +84,21 @@ class DiffusersI2v:
         progress(1.0)
         return made
 
-    def _loaded(self) -> Any:
-        """The pipeline with its knobs applied. Raises BackendMisconfigured."""
+    def prepare(self) -> None:
+        """Load the pipeline, unless it is loaded. Raises BackendMisconfigured."""
         if self._pipeline is None:
-            kind = pipeline_class(self._options)
-            check_call(kind, self._options)
-            pipeline = loaded(
-                kind, self._options.model, self._options, allow_download=self._options.allow_download
-            )
-            _check_parts(pipeline, self._options)
-            self._device = chosen_device()
-            self.applied = apply(pipeline, self._options, device=self._device)
-            self._pipeline = pipeline
-        return self._pipeline
+            with fitting(self._options.model):
+                self._pipeline = self._load()
+
+    def _load(self) -> Any:
+        """The pipeline with its knobs applied. Raises BackendMisconfigured."""
+        kind = pipeline_class(self._options)
+        check_call(kind, self._options)
+        pipeline = loaded(kind, self._options.model, self._options, allow_download=self._options.allow_download)
+        _check_parts(pipeline, self._options)
+        self._device = chosen_device()
+        self.applied = apply(pipeline, self._options, device=self._device)
+        return pipeline
 
     def _placed(self, start: Frame, canvas: Size) -> tuple[Frame, Callable[[Frames], Frames]]:
         """What the pipeline is given, and how its frames come back onto the canvas."""

@@ -20,6 +20,7 @@ from generators.diffusers_calls import (
     called_many,
     chosen_device,
     cpu_generator,
+    fitting,
     of_size,
     start_picture,
     with_less_memory,
@@ -152,7 +153,8 @@ class Wan:
         low = self._guidance_low(sampled.guidance)
         steps = Steps(sampled.denoising_steps, progress, cancelled)
         steps.begin()
-        pipeline = self._loaded()
+        self.prepare()
+        pipeline = self._pipeline
         given: dict[str, Any] = {
             **self._call(shot, start),
             **low,
@@ -200,23 +202,27 @@ class Wan:
             )
         return {"guidance_scale_2": low}
 
-    def _loaded(self) -> Any:
-        """The pipeline with its knobs applied. Raises BackendMisconfigured."""
+    def prepare(self) -> None:
+        """Load the pipeline, unless it is loaded. Raises BackendMisconfigured."""
         if self._pipeline is None:
-            options = self._options
-            kind = diffusers_library().WanImageToVideoPipeline
-            folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
-            found = told(read(folder), options.model)
-            if not _same(found, self._traits):
-                raise BackendMisconfigured(
-                    f"{folder}: its files are those of {TRAITS[found].title}, not of {self._traits.title}: set"
-                    f" family = '{found}'"
-                )
-            pipeline = loaded(kind, str(folder), options, allow_download=False)
-            self._device = chosen_device()
-            self.applied = [*_shifted(pipeline, options), *apply(pipeline, options, device=self._device)]
-            self._pipeline = pipeline
-        return self._pipeline
+            with fitting(self._options.model):
+                self._pipeline = self._load()
+
+    def _load(self) -> Any:
+        """The pipeline with its knobs applied. Raises BackendMisconfigured."""
+        options = self._options
+        kind = diffusers_library().WanImageToVideoPipeline
+        folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
+        found = told(read(folder), options.model)
+        if not _same(found, self._traits):
+            raise BackendMisconfigured(
+                f"{folder}: its files are those of {TRAITS[found].title}, not of {self._traits.title}: set"
+                f" family = '{found}'"
+            )
+        pipeline = loaded(kind, str(folder), options, allow_download=False)
+        self._device = chosen_device()
+        self.applied = [*_shifted(pipeline, options), *apply(pipeline, options, device=self._device)]
+        return pipeline
 
 
 def _same(found: Family, traits: Traits) -> bool:

@@ -92,6 +92,11 @@ def family_of(model: str) -> Family:
     if folder.is_dir():
         return told(read(folder), model)
     named = _by_name(model)
+    if named is None and (folder.is_absolute() or model.startswith((".", "~"))):
+        raise BackendMisconfigured(
+            f"model {model}: there is no such folder here; correct it, or where it is on another machine set"
+            f" family to one of {', '.join(FAMILY_NAMES)}"
+        )
     if named is None:
         raise BackendMisconfigured(
             f"model {model}: its name does not say which Wan model it is, and it is no folder here: set family to"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from orchestrator.errors import BackendFailed
 from orchestrator.pacing import Rate, Turn
@@ -109,6 +109,21 @@ class Generator(Protocol):
         Raises BackendFailed, BackendUnavailable, JobCancelled.
         """
         ...
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A generator that can load what rendering needs beforehand: nobody plans, or waits, for one that cannot."""
+
+    def prepare(self) -> None:
+        """Raises BackendMisconfigured."""
+        ...
+
+
+def prepare(generator: Generator) -> None:
+    """Have it load what it needs, where there is something to load. Raises BackendMisconfigured."""
+    if isinstance(generator, Prepared):
+        generator.prepare()
 
 
 class Artifacts(Protocol):

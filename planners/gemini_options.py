@@ -1,8 +1,9 @@
 """What a Gemini costs, how it is shown a clip, and the options of it; with the sources of both.
 
-Prices: Google's list (ai.google.dev/gemini-api/docs/pricing), as others quoted it between January and September
-2026: US dollars for a million tokens; a prompt of more than 200,000 tokens costs more, what is read from a cache
-a tenth. A frame of video is 258 tokens, 66 at low resolution (ai.google.dev/gemini-api/docs/video-understanding).
+Prices: Google's list (ai.google.dev/gemini-api/docs/pricing), second-hand: those of 2.5 Pro and what Flash and
+Flash-Lite read as others quoted them in 2026, the rest as remembered; set your own where they matter. US dollars
+for a million tokens; a prompt of more than 200,000 tokens costs more, what is read from a cache a tenth.
+A frame of video is 258 tokens, 66 at low resolution (ai.google.dev/gemini-api/docs/video-understanding).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from cliploop.site import Site
 from media.frames import FrameReader
 from orchestrator.errors import BackendFailed, BackendUnavailable
-from orchestrator.ports import Frames, Generator, Ports
+from orchestrator.ports import Frames, Generator, Ports, prepare
 from orchestrator.records import (
     Answer,
     Assessment,
@@ -93,6 +93,11 @@ class Backends:
         guarded = GuardedGenerator(self._site.composition.generator(name, reader), self._limits, self._runner)
         return RoomyGenerator(guarded, self._site.require_room)
 
+    def warm(self, name: str) -> None:
+        """Load the generator of that name before its first clip. Raises BackendMisconfigured."""
+        with self._lock:
+            prepare(_recall(self._generators, name, GENERATORS_KEPT, lambda: self._generator(name)))
+
 
 def _recall(kept: OrderedDict[Any, T], key: object, most: int, build: Callable[[], T]) -> T:
     """The one that is kept, or a new one in the place of the oldest."""
@@ -117,6 +122,9 @@ class GuardedGenerator:
     def capabilities(self) -> Capabilities:
         return self.inner.capabilities
 
+    def prepare(self) -> None:
+        prepare(self.inner)
+
     def render(
         self,
         shot: Shot,
@@ -127,13 +135,18 @@ class GuardedGenerator:
         cancelled: Callable[[], bool],
     ) -> Frames:
         """As the generator. Too slow, or out of memory twice, is BackendFailed with what to do."""
-        return self.runner(
-            lambda: self._guarded(
-                lambda: self.inner.render(
-                    shot, resume=resume, checkpoint=checkpoint, progress=progress, cancelled=cancelled
-                )
+        tokens = [resume]
+
+        def note(token: str) -> None:
+            tokens.append(token)
+            checkpoint(token)
+
+        def once() -> Frames:  # a second time it takes up what the first one submitted elsewhere
+            return self.inner.render(
+                shot, resume=tokens[-1], checkpoint=note, progress=progress, cancelled=cancelled
             )
-        )
+
+        return self.runner(lambda: self._guarded(once))
 
     def _guarded(self, render: Callable[[], Frames]) -> Frames:
         said = ""
@@ -166,6 +179,9 @@ class RoomyGenerator:
     @property
     def capabilities(self) -> Capabilities:
         return self.inner.capabilities
+
+    def prepare(self) -> None:
+        prepare(self.inner)
 
     def render(
         self,

@@ -50,6 +50,13 @@ class Worker:
         self._trouble = Trouble("taking of messages")
         self._desk = Desk(self.site, self.name, self.limits, several=self.several)
 
+    def warm(self, generator: str) -> None:
+        """Load a generator before the first clip, and before anybody counts on this worker.
+
+        Call it in the main thread. Raises BackendMisconfigured.
+        """
+        self._desk.backends.warm(generator)
+
     def work(self) -> None:
         """Work until a signal comes. Call it in the main thread."""
         site = self.site

@@ -110,12 +110,13 @@ def _work(
     log_to_stderr()
     end_with_parent(os.environ)
     name = process_name(role)
-    with (
-        opened_site(config, os.environ, patient=True) as site,
-        beating(site.messages, name, generators=generators),
-    ):
-        _log.info("%s is ready: it takes messages of %s", name, ", ".join(queues))
-        Worker(site, queues, name, limits, several=role == "render").work()
+    with opened_site(config, os.environ, patient=True) as site:
+        worker = Worker(site, queues, name, limits, several=role == "render")
+        for generator in generators[:1]:  # the others are loaded when they are asked for
+            worker.warm(generator)
+        with beating(site.messages, name, generators=generators):
+            _log.info("%s is ready: it takes messages of %s", name, ", ".join(queues))
+            worker.work()
     with contextlib.suppress(OSError):
         sys.stderr.flush()
     return 0

@@ -202,6 +202,21 @@ def test_with_the_override_every_clip_is_seen_and_the_best_of_the_rejected_is_pr
     assert not [path for path in written for key in KEYS.values() if key.encode() in path.read_bytes()]
 
 
+def test_a_generator_that_cannot_render_is_refused_before_a_model_is_asked_and_leaves_nothing(
+    servers: Servers, capsys: pytest.CaptureFixture[str], models: Path
+) -> None:
+    chosen = "[defaults]\ngenerator = 'a14b'\nplanner = 'qwen'\nverifier = 'qwen'\n"
+    settings = servers.settings.replace("[defaults]\n", chosen, 1)
+    absent = "/models/wan2.2-i2v"
+    Path("cliploop.toml").write_text(settings.replace(f"{models}/a14b", absent))
+    said = command(capsys, "run", "--image", PICTURE, "--prompt", PROMPT, "-o", "out")
+    assert said.code == 2
+    assert said.err.startswith(f"cliploop: model {absent}: no such folder; name a checkpoint")
+    assert len(said.err.splitlines()) == 1
+    assert servers.asked("qwen") == []
+    assert not Path("out").exists()
+
+
 @pytest.mark.slow
 def test_swapping_generator_or_model_touches_only_the_settings(
     servers: Servers, capsys: pytest.CaptureFixture[str]

@@ -318,6 +318,23 @@ def test_out_of_memory_again_is_a_lost_attempt_that_says_what_to_set_and_the_gen
     assert rendered(generator, shot).shape == (9, 64, 96, 3)
 
 
+def test_a_model_that_does_not_fit_as_it_is_loaded_says_what_to_set(
+    checkpoints: dict[str, Path], table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch: Any = importlib.import_module("torch")
+    pipeline: Any = importlib.import_module("diffusers").WanImageToVideoPipeline
+
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+    monkeypatch.setattr(pipeline, "to", full)
+    generator = wan(checkpoints["a14b"], table)
+    with pytest.raises(BackendMisconfigured, match=r"does not fit into memory \(CUDA.*: set offload"):
+        rendered(generator, table.shot())
+    monkeypatch.undo()
+    assert rendered(generator, table.shot()).shape == (9, 64, 96, 3)
+
+
 def test_clips_of_several_seeds_in_one_call_are_those_of_single_calls(folder: Path, table: Table) -> None:
     generator = wan(folder, table)
     shots = [table.shot(seed=seed) for seed in (3, 4, 5)]

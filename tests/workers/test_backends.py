@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from cliploop.site import Site, asked_of
 from orchestrator.errors import BackendFailed, BackendUnavailable
+from orchestrator.ports import Frames
 from orchestrator.records import Canvas, Policy, Shot
 from storage.jobs import load_job
 from storage.journal import read_entries
@@ -74,6 +75,26 @@ def test_out_of_memory_once_is_survived(error: type[Exception] | None) -> None:
     inner = Misbehaving(failures=1) if error is None else Misbehaving(failures=1, error=error)
     assert len(rendered(GuardedGenerator(inner, Limits()), a_shot())) == 5
     assert len(inner.asked) == 2
+
+
+def test_a_render_elsewhere_that_was_submitted_before_memory_ran_out_is_not_submitted_again() -> None:
+    class Elsewhere(Misbehaving):
+        resumed: ClassVar[list[str | None]] = []
+
+        def render(self, shot: Shot, *, resume: str | None, checkpoint: Any, **listening: Any) -> Frames:
+            self.resumed.append(resume)
+            if resume is None:
+                checkpoint("video_1")
+            return super().render(shot, resume=resume, checkpoint=checkpoint, **listening)
+
+    noted: list[str] = []
+    guarded = GuardedGenerator(Elsewhere(failures=1), Limits())
+    frames = guarded.render(
+        a_shot(), resume=None, checkpoint=noted.append, progress=lambda _: None, cancelled=lambda: False
+    )
+    assert len(frames) == 5
+    assert Elsewhere.resumed == [None, "video_1"]
+    assert noted == ["video_1"]
 
 
 def test_out_of_memory_twice_fails_the_attempt_with_a_hint() -> None:
