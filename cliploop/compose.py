@@ -162,6 +162,22 @@ class Composition:
         own = {name: name for name in generators.GENERATORS}
         return {**own, **{name: backend.type or "" for name, backend in self.settings.generators.items()}}
 
+    def usable_generators(self) -> list[str]:
+        """The default one, then every other that says what it can do: no option is missing, or wrong.
+
+        Raises BackendMisconfigured where the default one does not.
+        """
+        default = str(choose(self.settings, Wanted())["generator"].value)
+        _ = self.generator(default).capabilities
+        return [default, *(name for name in self.generator_names() if name != default and self._is_usable(name))]
+
+    def _is_usable(self, name: str) -> bool:
+        try:
+            _ = self.generator(name).capabilities
+        except BackendMisconfigured:
+            return False
+        return True
+
     def entries(self) -> list[tuple[str, str]]:
         """Every backend that is defined, and those that the defaults name: section and name."""
         sections = ("generators", "vlms", "planners", "verifiers")

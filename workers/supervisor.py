@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
 STEADY_SECONDS = 10.0  # a child that lived this long is started again at once
+MISCONFIGURED = 2  # the exit code of a command whose configuration is wrong
 _log = logging.getLogger(__name__)
 
 
@@ -25,6 +26,8 @@ class Child:
     environment: Mapping[str, str]
     inherited: tuple[int, ...] = ()  # file descriptors
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    is_refused: bool = field(default=False, init=False)  # its first start said that the configuration is wrong
+    _steady: bool = field(default=False, init=False)
     _started: float = field(default=0.0, init=False)
     _due: float = field(default=0.0, init=False)
     _failures: int = field(default=0, init=False)
@@ -37,6 +40,8 @@ class Child:
             if code is None:
                 return
             self.process = None
+            self._steady |= now - self._started > STEADY_SECONDS
+            self.is_refused = code == MISCONFIGURED and not self._steady
             self._failures = 0 if now - self._started > STEADY_SECONDS else self._failures + 1
             pause = pause_after(self._failures)
             self._due = now + pause

@@ -103,6 +103,8 @@ def _keep_alive(
                 asked.wait(AWAY_SECONDS)
         for child in children:
             child.keep_alive()
+            if child.is_refused:
+                raise BackendMisconfigured(f"the {child.name} cannot start; what is wrong stands above")
         if not teller.is_alive() and teller.ident is None:
             teller.start()
         asked.wait(LOOK_SECONDS)
@@ -114,7 +116,7 @@ def _children(
     environment = {**os.environ, **addresses.environment(), PARENT: str(os.getpid())}
     if config is not None:
         environment["CLIPLOOP_CONFIG"] = str(config.absolute())
-    generators = [word for name in composition.generator_names() for word in ("--generator", name)]
+    generators = [word for name in composition.usable_generators() for word in ("--generator", name)]
     children = [
         Child("reason worker", ["worker", "reason"], environment),
         Child("render worker", ["worker", "render", *generators], environment),

@@ -18,6 +18,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from cliploop.commands.up import refuse_open_doors
+from cliploop.compose import Composition
 from cliploop.site import Addresses, process_name
 from orchestrator.errors import BackendMisconfigured
 from storage.broker import embedded
@@ -234,3 +235,26 @@ def test_loopback_takes_no_key(tmp_path: Path, host: str) -> None:
 def test_what_cannot_work_is_one_line(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
     assert says in refused(*words, cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_default_generator_that_cannot_be_loaded_is_said_and_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "cliploop.toml").write_text(
+        "[defaults]\ngenerator = 'mine'\n[generators.mine]\ntype = 'wan'\nmodel = '/models/wan2.2-i2v'\n"
+    )
+    told = said("up", "--port", "0", "--data", str(tmp_path / "data"), cwd=tmp_path)
+    assert told.code == 2
+    assert "cliploop: model /models/wan2.2-i2v: no such folder" in told.err
+    assert told.err.splitlines()[-1] == "cliploop: the render worker cannot start; what is wrong stands above"
+    assert "listens on" not in told.out
+    (tmp_path / "cliploop.toml").write_text(
+        "[defaults]\ngenerator = 'ltx'\n[generators.ltx]\ntype = 'diffusers_i2v'\n"
+    )
+    assert "[generators.ltx]: generator 'diffusers_i2v': " in refused("up", "--port", "0", cwd=tmp_path)
+
+
+def test_generators_that_lack_an_option_keep_no_worker_from_rendering_with_the_others(tmp_path: Path) -> None:
+    (tmp_path / "cliploop.toml").write_text("[generators.tune]\ntype = 'wan'\nmodel = 'lab/our-tune'\n")
+    names = Composition.read(None, {}, tmp_path).usable_generators()
+    assert names[0] == "simulated"
+    assert {"simulated-perfect", "wan", "veo", "cosmos"} <= set(names)
+    assert not {"tune", "diffusers_i2v", "openai_videos"} & set(names)
