@@ -25,7 +25,7 @@ from orchestrator.catalogs import Catalog
 from orchestrator.errors import BackendMisconfigured, JobWaiting
 from orchestrator.faults import suggest, words
 from orchestrator.pacing import InProcess
-from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports, RateLimiter
+from orchestrator.ports import Artifacts, Clock, Generator, Planner, Ports, RateLimiter, check
 from orchestrator.records import MAX_SHOTS, STRATEGY_NAMES, Policy, Size
 from planners import catalog as planners
 from storage.digest import digest
@@ -204,6 +204,16 @@ class Composition:
         own = {name: name for name in planners.PLANNERS}
         return {**own, **{name: backend.type or backend.vlm or "" for name, backend in defined.items()}}
 
+    def check(self, policy: Policy) -> None:
+        """What the policy's backends lack on this machine: a library, a key, a checkpoint.
+
+        Nothing is loaded, nobody is asked. Raises BackendMisconfigured.
+        """
+        names = {(role, getattr(policy, role)) for role in MODEL_ROLES if getattr(policy, role) is not None}
+        for role, name in sorted(names):
+            check(self._model(role, name, None))
+        check(self.generator(policy.generator))
+
     def require_model(self, role: str, name: str) -> None:
         """Raise BackendMisconfigured where the model of that name lacks something: an option, a prompt."""
         _content(self._resolve(role, Chosen(name, where="")))
@@ -225,7 +235,7 @@ class Composition:
         self,
         role: str,
         name: str,
-        reader: FrameReader,
+        reader: FrameReader | None,
         pacing: RateLimiter | None = None,
         clock: Clock | None = None,
     ) -> Any:

@@ -42,7 +42,7 @@ def folder_of(model: str, *, revision: str | None = None, allow_download: bool =
     path = Path(model).expanduser()
     if path.is_dir():
         return path
-    if path.is_absolute() or model.startswith((".", "~")) or path.exists():
+    if _is_path(path, model):
         what = "it is a file, not a folder" if path.exists() else "no such folder"
         raise BackendMisconfigured(f"model {model}: {what}; name a checkpoint, or the id of a repository")
     cached = _cached(model, revision)
@@ -56,6 +56,17 @@ def folder_of(model: str, *, revision: str | None = None, allow_download: bool =
             " allow_download = true, or name a folder"
         )
     return cached
+
+
+def is_here(model: str, revision: str | None = None) -> bool:
+    """Whether a checkpoint is on this machine, however whole. Raises BackendMisconfigured for no name of one."""
+    path = Path(model).expanduser()
+    return path.is_dir() or (not _is_path(path, model) and _cached(model, revision) is not None)
+
+
+def _is_path(path: Path, model: str) -> bool:
+    """Whether it can be no repository."""
+    return path.is_absolute() or model.startswith((".", "~")) or path.exists()
 
 
 def _cached(model: str, revision: str | None) -> Path | None:

@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 from pydantic import Field, field_validator, model_validator
 
-from generators.checkpoints import folder_of
+from generators.checkpoints import folder_of, is_here, read, require_whole
 from generators.diffusers_calls import (
     Steps,
     called,
@@ -30,7 +30,7 @@ from generators.diffusers_calls import (
     start_picture,
     with_less_memory,
 )
-from generators.diffusers_classes import diffusers_library, loaded
+from generators.diffusers_classes import diffusers_library, loaded, require_libraries
 from generators.knobs import Knobs, apply, begin_render, sampling
 from media.frames import FrameReader
 from media.pictures import Frame, Frames
@@ -202,6 +202,13 @@ class Cosmos:
         if self._options.negative_prompt:
             given["negative_prompt"] = self._options.negative_prompt
         return called(pipeline, f"{shot.canvas}, {num_frames} frames", **given)
+
+    def check(self) -> None:
+        """Whether the libraries and the checkpoint are there, whole. Raises BackendMisconfigured."""
+        options = self._options
+        require_libraries()
+        if is_here(options.model, self._options.revision) or not options.allow_download:
+            require_whole(read(folder_of(options.model, revision=self._options.revision)))
 
     def prepare(self) -> None:
         """Load the pipeline, unless it is loaded. Raises BackendMisconfigured."""

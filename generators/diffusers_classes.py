@@ -6,6 +6,7 @@ Only names that diffusers exports are looked up: nothing is imported because a c
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import re
 from typing import Any
@@ -97,6 +98,16 @@ def _check_kinds(pipeline: Any, model: str) -> None:
                 f"model {model}: its {name} is a {type(part).__name__}, {type(pipeline).__name__} has a"
                 f" {' or '.join(kind.__name__ for kind in kinds)}: correct pipeline, or name another checkpoint"
             )
+
+
+def require_libraries() -> None:
+    """Raise BackendMisconfigured where what diffusers needs is not installed; nothing of it is loaded."""
+    missing = [name for name in ("torch", "diffusers", "transformers") if importlib.util.find_spec(name) is None]
+    if missing:
+        names = ", ".join(missing)
+        raise BackendMisconfigured(
+            f"diffusers pipelines need packages that are missing ({names}): pip install 'cliploop[wan]'"
+        )
 
 
 def diffusers_library() -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from generators.checkpoints import folder_of, is_here, read, require_whole
 from generators.diffusers_calls import (
     Steps,
     called,
@@ -25,7 +26,7 @@ from generators.diffusers_calls import (
     stepping,
     with_less_memory,
 )
-from generators.diffusers_classes import check_call, loaded, pipeline_class
+from generators.diffusers_classes import check_call, loaded, pipeline_class, require_libraries
 from generators.diffusers_options import DiffusersI2vOptions, call_of
 from generators.knobs import apply, begin_render, sampling
 from generators.remote_window import window
@@ -83,6 +84,13 @@ class DiffusersI2v:
         made = on_canvas(frames)
         progress(1.0)
         return made
+
+    def check(self) -> None:
+        """Whether the libraries and the checkpoint are there, whole. Raises BackendMisconfigured."""
+        options = self._options
+        require_libraries()
+        if is_here(options.model) or not options.allow_download:
+            require_whole(read(folder_of(options.model)))
 
     def prepare(self) -> None:
         """Load the pipeline, unless it is loaded. Raises BackendMisconfigured."""

@@ -68,6 +68,10 @@ class OpenAIVideos:
             usd_per_video_second=given.usd_per_video_second,
         )
 
+    def check(self) -> None:
+        """Whether the client is there, and a key where one is needed. Raises BackendMisconfigured."""
+        VideoServer(self.options).close()
+
     def render(
         self,
         shot: Shot,

@@ -41,6 +41,10 @@ class Veo:
     def capabilities(self) -> Capabilities:
         return self.options.capabilities()
 
+    def check(self) -> None:
+        """Whether the client and a key are there. Raises BackendMisconfigured."""
+        VeoServer(self.options).close()
+
     def render(
         self,
         shot: Shot,

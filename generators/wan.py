@@ -7,13 +7,14 @@ before anything is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from PIL import Image
 from pydantic import Field, model_validator
 
-from generators.checkpoints import folder_of, read
+from generators.checkpoints import folder_of, is_here, read, require_whole
 from generators.diffusers_calls import (
     Steps,
     called,
@@ -25,7 +26,7 @@ from generators.diffusers_calls import (
     start_picture,
     with_less_memory,
 )
-from generators.diffusers_classes import diffusers_library, loaded
+from generators.diffusers_classes import diffusers_library, loaded, require_libraries
 from generators.knob_lora import PRESETS
 from generators.knobs import Knobs, apply, begin_render, sampling
 from generators.wan_families import TRAITS, Family, Traits, family_of, told
@@ -208,17 +209,30 @@ class Wan:
             with fitting(self._options.model):
                 self._pipeline = self._load()
 
-    def _load(self) -> Any:
-        """The pipeline with its knobs applied. Raises BackendMisconfigured."""
+    def check(self) -> None:
+        """Whether the libraries and the checkpoint are there, whole. Raises BackendMisconfigured."""
         options = self._options
-        kind = diffusers_library().WanImageToVideoPipeline
-        folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
-        found = told(read(folder), options.model)
+        require_libraries()
+        if is_here(options.model, options.revision) or not options.allow_download:
+            folder = folder_of(options.model, revision=options.revision)
+            self._require_family(folder)
+            require_whole(read(folder))
+
+    def _require_family(self, folder: Path) -> None:
+        """Raise BackendMisconfigured where the files are not those of the model that was said."""
+        found = told(read(folder), self._options.model)
         if not _same(found, self._traits):
             raise BackendMisconfigured(
                 f"{folder}: its files are those of {TRAITS[found].title}, not of {self._traits.title}: set"
                 f" family = '{found}'"
             )
+
+    def _load(self) -> Any:
+        """The pipeline with its knobs applied. Raises BackendMisconfigured."""
+        options = self._options
+        kind = diffusers_library().WanImageToVideoPipeline
+        folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
+        self._require_family(folder)
         pipeline = loaded(kind, str(folder), options, allow_download=False)
         self._device = chosen_device()
         self.applied = [*_shifted(pipeline, options), *apply(pipeline, options, device=self._device)]

@@ -112,6 +112,21 @@ class Generator(Protocol):
 
 
 @runtime_checkable
+class Checked(Protocol):
+    """A backend that can say beforehand what it lacks here: a library, a key, a checkpoint."""
+
+    def check(self) -> None:
+        """Load nothing, ask nobody. Raises BackendMisconfigured."""
+        ...
+
+
+def check(backend: object) -> None:
+    """Have it say what it lacks, where it can. Raises BackendMisconfigured."""
+    if isinstance(backend, Checked):
+        backend.check()
+
+
+@runtime_checkable
 class Prepared(Protocol):
     """A generator that can load what rendering needs beforehand: nobody plans, or waits, for one that cannot."""
 

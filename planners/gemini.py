@@ -43,6 +43,10 @@ class Gemini:
         self._options = options
         self._projector = None if reader is None else Projector(reader, options.video_fps)
 
+    def check(self) -> None:
+        """Whether the client and a key are there. Raises BackendMisconfigured."""
+        GeminiApi(self._options.access, self._options.timeout_seconds).close()
+
     def ask(self, question: Question) -> Reply:
         """One request and its answer.
 

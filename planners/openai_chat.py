@@ -64,7 +64,7 @@ class Exchange:
 
     def answer(self) -> Mapping[str, Any]:
         """The server's object. Raises Unfit, BackendUnavailable, BackendMisconfigured, ReplyBlocked."""
-        openai, key = _library(), self._key()
+        openai, key = require_usable(self.options)
         http = openai.DefaultHttpxClient(verify=trust(self.options.ca_file), follow_redirects=False)
         with openai.OpenAI(
             base_url=self.options.base_url,
@@ -201,14 +201,6 @@ class Exchange:
                 return Unfit(form, words)
         return None
 
-    def _key(self) -> str:
-        key = key_from([self.options.api_key_env])
-        if not key and self._place.startswith("https://api.openai.com"):
-            raise BackendMisconfigured(
-                f"no key for {self._place}: set the environment variable {self.options.api_key_env}"
-            )
-        return key
-
     @property
     def _place(self) -> str:
         return place(self.options.base_url)
@@ -217,6 +209,14 @@ class Exchange:
 def of(value: Any, name: str) -> Any:
     """A field of an object, None where it is none."""
     return cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
+
+
+def require_usable(options: OpenAICompatibleOptions) -> tuple[Any, str]:
+    """The client's library and the key, "" where there is none. Raises BackendMisconfigured."""
+    openai, key, where = _library(), key_from([options.api_key_env]), place(options.base_url)
+    if not key and where.startswith("https://api.openai.com"):
+        raise BackendMisconfigured(f"no key for {where}: set the environment variable {options.api_key_env}")
+    return openai, key
 
 
 def _library() -> Any:

@@ -15,7 +15,7 @@ from typing import Any, cast
 from cliploop.vendor_faults import place
 from media.frames import FrameReader
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, ReplyBlocked, ReplyUnreadable
-from planners.openai_chat import Exchange, Unfit, of
+from planners.openai_chat import Exchange, Unfit, of, require_usable
 from planners.openai_compatible_options import OpenAICompatibleOptions
 from planners.openai_content import Content, Showing, content
 from planners.questions import Question, Reply, Role
@@ -50,6 +50,10 @@ class OpenAICompatible:
         self._options = options
         self._reader = reader
         self._learned = self._fresh()
+
+    def check(self) -> None:
+        """Whether the client is there, and a key where one is needed. Raises BackendMisconfigured."""
+        require_usable(self._options)
 
     def ask(self, question: Question) -> Reply:
         """One question and its reply, in the richest form that the server takes.

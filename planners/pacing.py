@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.errors import BackendUnavailable, ReplyBlocked, ReplyUnreadable
 from orchestrator.pacing import Rate
-from orchestrator.ports import Clock, RateLimiter
+from orchestrator.ports import Clock, RateLimiter, check
 from planners.questions import Clip, Question, Reply, Role, VlmClient
 from planners.roles import VlmModel
 from planners.vlm_options import VlmOptions
@@ -33,6 +33,9 @@ class Paced:
     limiter: RateLimiter
     clock: Clock
     _used: dict[Role, int] = field(default_factory=dict[Role, int])
+
+    def check(self) -> None:
+        check(self.inner)
 
     def ask(self, question: Question) -> Reply:
         """As the other client, in turn. Raises BackendUnavailable where that would take long, too."""

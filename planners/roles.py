@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from orchestrator.errors import ReplyBlocked, ReplyUnreadable
+from orchestrator.ports import check
 from orchestrator.records import (
     Answer,
     Assessment,
@@ -49,6 +50,10 @@ class VlmModel:
 
     def accepts(self, task: Task) -> None:
         """It reads any picture."""
+
+    def check(self) -> None:
+        """Whether the client lacks something. Raises BackendMisconfigured."""
+        check(self.client)
 
     def plan(self, task: Task, view: View) -> Answer[Plan]:
         """The next action only. Raises ReplyUnreadable, ReplyBlocked, and what the client raises."""

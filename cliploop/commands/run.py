@@ -78,6 +78,7 @@ def _run(request: RunRequest, terminal: Terminal, signals: Signals) -> int:
     folder = Path(request.output) if request.output else Path("out") / f"{job.slug}-{job.id}"
     if request.dry_run:
         refuse_folder(job, folder, fresh=request.fresh)
+        composition.check(job.policy)
         return show_estimate(job, folder, upload.notes, terminal)
     head = [Line(f"Job {job.id} in {one_line(str(folder))}", "quiet")]
     head += [Line(f"Picture: {one_line(note)}", "quiet") for note in upload.notes]
@@ -130,6 +131,7 @@ def _play(
         view = RunView(shown, job.policy)
 
         def make_ports(artifacts: Artifacts) -> Ports:
+            composition.check(job.policy)
             shown.show(head)
             return composition.ports(
                 job.policy, artifacts, clock=SystemClock(), progress=view.progress, cancelled=signals.is_set

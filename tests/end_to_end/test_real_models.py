@@ -213,7 +213,36 @@ def test_a_generator_that_cannot_render_is_refused_before_a_model_is_asked_and_l
     assert said.code == 2
     assert said.err.startswith(f"cliploop: model {absent}: no such folder; name a checkpoint")
     assert len(said.err.splitlines()) == 1
+    rehearsed = command(capsys, "run", "--image", PICTURE, "--prompt", PROMPT, "-o", "out", "--dry-run")
+    assert (rehearsed.code, rehearsed.err) == (2, said.err)
     assert servers.asked("qwen") == []
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"planner": "gemini", "verifier": "qwen"}, "gemini: no key for http://127.0.0.1"),
+        ({"generator": "veo", "planner": "qwen", "verifier": "qwen"}, "veo: no key for http://127.0.0.1"),
+    ],
+)
+def test_without_a_key_nothing_is_begun_and_nobody_is_asked(
+    servers: Servers,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    chosen: dict[str, str],
+    says: str,
+) -> None:
+    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    said = "".join(f"{key} = {value!r}\n" for key, value in chosen.items())
+    Path("cliploop.toml").write_text(servers.settings.replace("[defaults]\n", f"[defaults]\n{said}", 1))
+    for words in ((), ("--dry-run",)):
+        told = command(capsys, "run", "--image", PICTURE, "--prompt", PROMPT, "-o", "out", *words)
+        assert told.code == 2
+        assert told.err.startswith(f"cliploop: {says}")
+        assert "set the environment variable GEMINI_API_KEY or GOOGLE_API_KEY" in told.err
+    assert servers.asked("qwen") == servers.asked("gemini") == []
     assert not Path("out").exists()
 
 
