@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import logging
 import re
 from typing import Any
 
@@ -114,7 +115,9 @@ def diffusers_library() -> Any:
     """Raises BackendMisconfigured where it, or torch, is not installed."""
     try:
         importlib.import_module("torch")
-        for library in ("transformers", "diffusers"):  # what they remark says nothing to whoever runs this
+        for name in ("torch.utils._pytree", "torchao"):  # what these remark says nothing to whoever runs this
+            logging.getLogger(name).setLevel(logging.ERROR)
+        for library in ("transformers", "diffusers"):
             importlib.import_module(f"{library}.utils.logging").set_verbosity_error()
         return importlib.import_module("diffusers")
     except ImportError as error:

@@ -34,7 +34,8 @@ def _described(composition: Composition, name: str) -> dict[str, Any]:
     try:
         capabilities = composition.generator(name).capabilities
     except BackendMisconfigured as error:
-        return {"name": name, "usable": False, "detail": str(error), "capabilities": None}
+        detail = str(error).partition("; its options: ")[0]
+        return {"name": name, "usable": False, "detail": detail, "capabilities": None}
     detail = _summary(capabilities)
     return {"name": name, "usable": True, "detail": detail, "capabilities": capabilities.model_dump(mode="json")}
 
@@ -42,7 +43,7 @@ def _described(composition: Composition, name: str) -> dict[str, Any]:
 def _summary(capabilities: Capabilities) -> str:
     limit = f"{capabilities.min_frames} to {capabilities.max_frames} frames at {capabilities.fps:g} fps"
     chain = "" if capabilities.chainable else ", cannot be chained"
-    price = f", ${capabilities.usd_per_video_second:g} a second" if capabilities.usd_per_video_second else ""
+    price = f", ${capabilities.usd_per_video_second:.2f} a second" if capabilities.usd_per_video_second else ""
     return f"{capabilities.name}: {limit}, prompts of {capabilities.prompt_chars} characters{chain}{price}"
 
 
