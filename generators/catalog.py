@@ -21,7 +21,9 @@ GENERATORS = Catalog(
         "simulated-perfect": Line(*_SIMULATED, {"profile": "perfect"}),
         "simulated-veo": Line(*_SIMULATED, {"profile": "veo-3.1"}),
         "simulated-cosmos": Line(*_SIMULATED, {"profile": "cosmos-2.5"}),
-        "wan": Line("generators.wan:build", "generators.wan:WanOptions", "generators.wan:figures", extra="wan"),
+        "wan": Line(
+            "generators.wan:build", "generators.wan_options:WanOptions", "generators.wan:figures", extra="wan"
+        ),
         "cosmos": Line(
             "generators.cosmos:build", "generators.cosmos:CosmosOptions", "generators.cosmos:figures", extra="wan"
         ),

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from generators.diffusers_calls import first_line
-from orchestrator.errors import BackendMisconfigured
+from orchestrator.errors import BackendMisconfigured, BackendUnavailable
 
 INDEX = "model_index.json"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "vocab.txt")
@@ -37,7 +37,7 @@ class Checkpoint:
 def folder_of(model: str, *, revision: str | None = None, allow_download: bool = False) -> Path:
     """The folder of a checkpoint that is named by a folder or the id of a hub repository.
 
-    Raises BackendMisconfigured if it is not here and may not be fetched.
+    Raises BackendMisconfigured if it is not here and may not be fetched, BackendUnavailable if it cannot be now.
     """
     path = Path(model).expanduser()
     if path.is_dir():
@@ -49,7 +49,11 @@ def folder_of(model: str, *, revision: str | None = None, allow_download: bool =
     if allow_download:
         from generators.hub import pull  # brings the hub's client
 
-        return pull(model, revision=revision)
+        try:
+            return pull(model, revision=revision)
+        except BackendUnavailable:
+            if cached is None:
+                raise
     if cached is None:
         raise BackendMisconfigured(
             f"model {model}: it is not in the local cache: cliploop models pull {model}, or set"
@@ -121,6 +125,8 @@ def require_whole(checkpoint: Checkpoint) -> None:
         folder = checkpoint.folder / part
         if not folder.is_dir():
             raise _incomplete(folder, f"{INDEX} names it ({kind}) and it is not there")
+        for path in sorted(folder.glob("*.json")):
+            _parsed(path)
         if "Tokenizer" in kind:
             wordless = "ByT5" in kind  # its tokens are bytes
             if not wordless and not any((folder / name).is_file() for name in _TOKENIZER_FILES):
@@ -145,10 +151,13 @@ def _require_weights(folder: Path) -> None:
         index, single = folder / f"{name}.safetensors.index.json", folder / f"{name}.safetensors"
         if index.is_file():
             shards = cast("Mapping[str, str]", _json(index).get("weight_map", {}))
-            for shard in sorted(set(shards.values())):
-                _require_file(folder / shard, f", which {index.name} names")
             if not shards:
                 raise _incomplete(index, "it names no files of weights")
+            for shard in sorted(set(shards.values())):
+                named = {name for name, place in shards.items() if place == shard}
+                there = _require_file(folder / shard, f", which {index.name} names")
+                if there is not None and (lacks := sorted(named - there)):
+                    raise lacking(folder / shard, lacks, f"{index.name} says are in it")
             return
         if single.is_file():
             _require_file(single, "")
@@ -160,21 +169,27 @@ def _require_weights(folder: Path) -> None:
     )
 
 
-def _require_file(path: Path, who: str) -> None:
-    """A file of weights says in its head how long it is."""
+def _require_file(path: Path, who: str) -> frozenset[str] | None:
+    """The names of its tensors, where they can be read. A file of weights says in its head how long it is."""
     if not path.is_file():
         raise _incomplete(path, f"there is no such file{who}")
     try:
         safetensors: Any = importlib.import_module("safetensors")
     except ImportError:  # without the extra nothing is loaded either
-        return
+        return None
     try:
-        with safetensors.safe_open(str(path), framework="np"):
-            pass
+        with safetensors.safe_open(str(path), framework="np") as file:
+            return frozenset(file.keys())
     except Exception as error:  # its own class, which is not exported everywhere
         raise _incomplete(
             path, f"it is cut or damaged ({first_line(error)}), {path.stat().st_size} bytes"
         ) from error
+
+
+def lacking(place: Path, names: Sequence[str], who: str) -> BackendMisconfigured:
+    """That files lack these tensors; `who` goes on from "tensors that"."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return _incomplete(place, f"it lacks tensors that {who}: {names[0]}{more}")
 
 
 def _incomplete(path: Path, what: str) -> BackendMisconfigured:
@@ -185,12 +200,17 @@ def _incomplete(path: Path, what: str) -> BackendMisconfigured:
 
 def _json(path: Path) -> Mapping[str, Any]:
     """Raises BackendMisconfigured that names the file."""
+    said = _parsed(path)
+    if not isinstance(said, dict):
+        raise _incomplete(path, "it holds no JSON object")
+    return cast("Mapping[str, Any]", said)
+
+
+def _parsed(path: Path) -> Any:
+    """Raises BackendMisconfigured that names the file."""
     try:
-        said: Any = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise _incomplete(path, "there is no such file") from None
     except (OSError, ValueError) as error:
         raise _incomplete(path, f"it cannot be read ({first_line(error)})") from error
-    if not isinstance(said, dict):
-        raise _incomplete(path, "it holds no JSON object")
-    return cast("Mapping[str, Any]", said)

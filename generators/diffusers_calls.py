@@ -147,7 +147,7 @@ def with_less_memory(
         if not is_out_of_memory(error):
             raise
         said = first_line(error)
-    _free_memory()  # outside the except block, where the error still holds tensors
+    free_memory()  # outside the except block, where the error still holds tensors
     less = lower(knobs, refusals(pipeline, device))
     if less is not None:
         place(pipeline, less, device=device)
@@ -156,7 +156,7 @@ def with_less_memory(
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
-        _free_memory()
+        free_memory()
     raise BackendFailed(
         f"out of memory ({said}): set vae_tiling, offload or quantization (docs/gpu.md), or render fewer or"
         " smaller frames"
@@ -174,7 +174,7 @@ def fitting(model: str) -> Generator[None]:
         if not is_out_of_memory(error):
             raise
         said = first_line(error)
-    _free_memory()  # outside the except block, where the error still holds tensors
+    free_memory()  # outside the except block, where the error still holds tensors
     raise BackendMisconfigured(
         f"model {model}: it does not fit into memory ({said}): set offload or quantization (docs/gpu.md), or end"
         " what else uses the device"
@@ -187,7 +187,8 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _free_memory() -> None:
+def free_memory() -> None:
+    """Give back to the device what nothing holds any more."""
     torch: Any = importlib.import_module("torch")
     gc.collect()
     if torch.cuda.is_available():

@@ -10,10 +10,11 @@ import importlib.util
 import inspect
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
-from generators.checkpoints import folder_of, read, require_whole
-from generators.diffusers_calls import first_line
+from generators.checkpoints import folder_of, lacking, read, require_whole
+from generators.diffusers_calls import first_line, is_out_of_memory
 from generators.diffusers_options import DiffusersI2vOptions, call_of
 from generators.diffusers_rules import RULES
 from generators.knobs import Knobs, loading
@@ -72,18 +73,19 @@ def loaded(
     """
     folder = folder_of(model, revision=revision, allow_download=allow_download)
     require_whole(read(folder))
-    for library in ("diffusers", "transformers"):  # workers' logs are no terminals
-        importlib.import_module(f"{library}.utils.logging").disable_progress_bar()
     try:
         pipeline = kind.from_pretrained(str(folder), local_files_only=True, **loading(knobs), **parts)
     except BackendMisconfigured:
         raise
     except Exception as error:  # a file that is cut, absent or of another model: each library its own class
+        if is_out_of_memory(error):
+            raise
         raise BackendMisconfigured(
             f"model {model}: it cannot be loaded as {kind.__name__}"
             f" ({first_line(error)}): name a whole checkpoint of that pipeline"
         ) from error
     _check_kinds(pipeline, model)
+    _require_filled(pipeline, folder)
     pipeline.set_progress_bar_config(disable=True)
     return pipeline
 
@@ -99,6 +101,14 @@ def _check_kinds(pipeline: Any, model: str) -> None:
                 f"model {model}: its {name} is a {type(part).__name__}, {type(pipeline).__name__} has a"
                 f" {' or '.join(kind.__name__ for kind in kinds)}: correct pipeline, or name another checkpoint"
             )
+
+
+def _require_filled(pipeline: Any, folder: Path) -> None:
+    """Raise BackendMisconfigured for weights that no file holds: diffusers leaves them without values."""
+    for name, part in pipeline.components.items():
+        weights = part.named_parameters() if hasattr(part, "named_parameters") else ()
+        if empty := sorted(weight for weight, held in weights if held.is_meta):
+            raise lacking(folder / name, empty, "its config.json asks for")
 
 
 def require_libraries() -> None:
@@ -118,7 +128,9 @@ def diffusers_library() -> Any:
         for name in ("torch.utils._pytree", "torchao"):  # what these remark says nothing to whoever runs this
             logging.getLogger(name).setLevel(logging.ERROR)
         for library in ("transformers", "diffusers"):
-            importlib.import_module(f"{library}.utils.logging").set_verbosity_error()
+            says = importlib.import_module(f"{library}.utils.logging")
+            says.set_verbosity_error()
+            says.disable_progress_bar()  # workers' logs are no terminals
         return importlib.import_module("diffusers")
     except ImportError as error:
         raise BackendMisconfigured(

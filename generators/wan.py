@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from PIL import Image
-from pydantic import Field, model_validator
 
 from generators.checkpoints import folder_of, is_here, read, require_whole
 from generators.diffusers_calls import (
@@ -22,14 +21,17 @@ from generators.diffusers_calls import (
     chosen_device,
     cpu_generator,
     fitting,
+    free_memory,
+    is_out_of_memory,
     of_size,
     start_picture,
     with_less_memory,
 )
 from generators.diffusers_classes import diffusers_library, loaded, require_libraries
-from generators.knob_lora import PRESETS
-from generators.knobs import Knobs, apply, begin_render, sampling
+from generators.encoders import whole_encoders
+from generators.knobs import apply, begin_render, sampling
 from generators.wan_families import TRAITS, Family, Traits, family_of, told
+from generators.wan_options import PROMPT_TOKENS, WanOptions
 from media.frames import FrameReader
 from media.pictures import Frame, Frames
 from orchestrator.errors import BackendFailed, BackendMisconfigured
@@ -37,57 +39,6 @@ from orchestrator.frame_counts import snap
 from orchestrator.records import Capabilities, Shot
 
 __all__ = ["Wan", "WanOptions", "build", "figures"]
-
-PROMPT_TOKENS = 512
-
-
-class WanOptions(Knobs):
-    """A checkpoint of Wan, and what is otherwise than its family's own."""
-
-    model: str = Field(default="Wan-AI/Wan2.2-I2V-A14B-Diffusers", min_length=1)
-    """The checkpoint: a folder in diffusers' layout, or the id of a hub repository."""
-
-    revision: str | None = None
-    """Of the hub repository; its newest unless given. Unused with a folder."""
-
-    family: Literal["auto"] | Family = "auto"
-    """Which Wan model it is, where a repository's name does not say and its files are not on this machine."""
-
-    allow_download: bool = False
-    """Load from the hub what is not in the local cache. Otherwise `cliploop models pull` does that."""
-
-    negative_prompt: str = ""
-    """What should not be seen."""
-
-    guidance_low: float | None = Field(default=None, ge=0, le=30)
-    """Guidance of the expert for low noise; the request's unless given. Of A14B only."""
-
-    flow_shift: float | None = Field(default=None, gt=0, le=30)
-    """How far sampling dwells on high noise; the checkpoint's unless given. Its authors: 3 at 480p, 5 at 720p."""
-
-    min_side: int = Field(default=256, ge=16)
-    """Pixels."""
-
-    max_side: int | None = Field(default=None, ge=16)
-    """Pixels; the family's unless given."""
-
-    max_pixels: int | None = Field(default=None, ge=256)
-    """Of a frame; the family's unless given: 832 x 480, or 1280 x 704 for TI2V 5B."""
-
-    max_frames: int | None = Field(default=None, ge=5)
-    """Of a clip; the family's unless given: 81, or 121 for TI2V 5B."""
-
-    chainable: bool = True
-    """`false` if its clips should not be gone on from."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> WanOptions:
-        preset = PRESETS.get(self.lora_preset)
-        if preset is not None and self.flow_shift is not None:
-            raise ValueError(f"flow_shift and lora_preset {self.lora_preset} contradict: leave one of them out")
-        if preset is not None and self.guidance_low is not None:
-            raise ValueError(f"guidance_low and lora_preset {self.lora_preset} contradict: leave one of them out")
-        return self
 
 
 class Wan:
@@ -145,8 +96,9 @@ class Wan:
     ) -> list[Frames]:
         """A clip of each shot, in one call: they may differ in their seeds alone. Raises as `render`, ValueError.
 
-        Memory grows with their number. On one machine a clip is the same as if it were rendered alone, but for
-        what batched arithmetic rounds otherwise.
+        Memory grows with their number: where it does not suffice, half of them are rendered, then the others. On
+        one machine a clip is the same as if it were rendered alone, but for what batched arithmetic rounds
+        otherwise.
         """
         shot = _alike(shots)
         start = start_picture(self._reader, shot)
@@ -165,10 +117,12 @@ class Wan:
         }
         seeds = [each.seed for each in shots]
 
-        def once() -> Frames:
+        def begin() -> None:
             steps.begin()
             begin_render(pipeline, self._knobs, steps.total)
-            return _clips(pipeline, seeds, given)
+
+        def once() -> Frames:
+            return _clips(pipeline, seeds, given, begin)
 
         clips, self._knobs = with_less_memory(pipeline, self._knobs, self._device, once)
         for frames in clips:
@@ -233,7 +187,10 @@ class Wan:
         kind = diffusers_library().WanImageToVideoPipeline
         folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
         self._require_family(folder)
-        pipeline = loaded(kind, str(folder), options, allow_download=False)
+        checkpoint = read(folder)
+        require_whole(checkpoint)
+        encoders = whole_encoders(checkpoint, options)
+        pipeline = loaded(kind, str(folder), options, allow_download=False, **encoders)
         self._device = chosen_device()
         self.applied = [*_shifted(pipeline, options), *apply(pipeline, options, device=self._device)]
         return pipeline
@@ -255,14 +212,22 @@ def _alike(shots: Sequence[Shot]) -> Shot:
     return first
 
 
-def _clips(pipeline: Any, seeds: Sequence[int], given: dict[str, Any]) -> Frames:
-    """(N, T, H, W, 3) uint8 RGB."""
+def _clips(pipeline: Any, seeds: Sequence[int], given: dict[str, Any], begin: Callable[[], None]) -> Frames:
+    """(N, T, H, W, 3) uint8 RGB, in as few calls as memory allows; `begin` comes before each."""
     what = f"{given['width']}x{given['height']}, {given['num_frames']} frames"
+    begin()
     if len(seeds) == 1:
         return called(pipeline, what, **given, generator=cpu_generator(seeds[0]))[np.newaxis]
     many = {**given, "prompt": [given["prompt"]] * len(seeds)}  # not num_videos_per_prompt: Wan2.1 fails at it
     many["generator"] = [cpu_generator(seed) for seed in seeds]
-    return called_many(pipeline, f"{len(seeds)} clips of {what}", len(seeds), **many)
+    try:
+        return called_many(pipeline, f"{len(seeds)} clips of {what}", len(seeds), **many)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+    free_memory()  # outside the except block, where the error still holds tensors
+    half = len(seeds) // 2
+    return np.concatenate([_clips(pipeline, part, given, begin) for part in (seeds[:half], seeds[half:])])
 
 
 def _require_length(frames: Frames, wanted: int) -> None:

@@ -138,6 +138,12 @@ def _family(checkpoint: Checkpoint, model: str) -> Family:
         return "wan2.2-ti2v-5b"
     if checkpoint.config("transformer").get("image_dim") is None:
         return "wan2.2-a14b"
+    if checkpoint.config("transformer").get("pos_embed_seq_len") is not None:
+        where = checkpoint.folder / "transformer" / "config.json"
+        raise BackendMisconfigured(
+            f"{where}: pos_embed_seq_len is set: the model goes from a first picture to a last one (FLF2V), and"
+            " there is no last one; name an I2V checkpoint"
+        )
     named = _by_name(f"wan2.1-i2v {model}")  # the two differ in what they were trained on, not in their files
     return named if named in ("wan2.1-480p", "wan2.1-720p") else "wan2.1-480p"
 

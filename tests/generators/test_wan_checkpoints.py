@@ -1,4 +1,4 @@
-"""Checkpoints that cannot be used: each is refused before anything is loaded, by the file that is wrong."""
+"""Checkpoints that cannot be used: each is refused before anything is rendered, by the file that is wrong."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from generators.catalog import build
 from orchestrator.errors import BackendMisconfigured
-from tests.generators.tiny_i2v import Table, rendered
+from tests.generators.tiny_i2v import Table, library, rendered
 from tests.generators.tiny_wan import SMALL, checkpoint, copied, edited
 
 INDEX = "model_index.json"
@@ -42,15 +43,27 @@ def cut(path: Path, share: float) -> None:
     path.write_bytes(data[: int(len(data) * share)])
 
 
-def sharded(folder: Path) -> None:
-    """The weights of the second expert in two files, the second of which is absent."""
-    part = folder / "transformer_2"
-    (part / "diffusion_pytorch_model.safetensors").rename(
-        part / "diffusion_pytorch_model-00001-of-00002.safetensors"
-    )
-    names = [f"diffusion_pytorch_model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-    told = {"metadata": {}, "weight_map": dict(zip("ab", names, strict=True))}
-    (part / "diffusion_pytorch_model.safetensors.index.json").write_text(json.dumps(told))
+def sharded(folder: Path) -> list[Path]:
+    """The weights of the second expert in two files of an index."""
+    files, whole = library("safetensors.torch"), folder / WEIGHTS
+    weights: dict[str, Any] = files.load_file(whole)
+    whole.unlink()
+    shards = [whole.with_name(f"diffusion_pytorch_model-0000{number}-of-00002.safetensors") for number in (1, 2)]
+    names = sorted(weights)
+    halves = dict(zip(shards, (names[::2], names[1::2]), strict=True))
+    for shard, held in halves.items():
+        files.save_file({name: weights[name] for name in held}, shard, metadata={"format": "pt"})
+    told = {"metadata": {}, "weight_map": {name: shard.name for shard, held in halves.items() for name in held}}
+    whole.with_name(f"{whole.name}.index.json").write_text(json.dumps(told))
+    return shards
+
+
+def without_a_tensor(path: Path) -> None:
+    """A file of weights that is sound in itself, and lacks one of them."""
+    files = library("safetensors.torch")
+    weights: dict[str, Any] = files.load_file(path)
+    del weights[sorted(weights)[1]]
+    files.save_file(weights, path, metadata={"format": "pt"})
 
 
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -70,7 +83,26 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "a shard is cut": (lambda at: cut(at / WEIGHTS, 0.6), rf"{re.escape(WEIGHTS)}: it is cut or damaged"),
     "a shard is empty": (lambda at: cut(at / WEIGHTS, 0), rf"{re.escape(WEIGHTS)}: it is cut or damaged"),
-    "a shard is absent": (sharded, r"00002-of-00002\.safetensors: there is no such file, which .*json names"),
+    "a shard is absent": (
+        lambda at: sharded(at)[1].unlink(),
+        r"00002-of-00002\.safetensors: there is no such file, which .*json names",
+    ),
+    "a shard lies where another belongs": (
+        lambda at: shutil.copy(*sharded(at)),
+        r"00002-of-00002\.safetensors: it lacks tensors that .*index\.json says are in it: .* and \d+ more",
+    ),
+    "an expert lacks a tensor": (
+        lambda at: without_a_tensor(at / WEIGHTS),
+        r"transformer_2: it lacks tensors that its config\.json asks for: blocks\.0\.attn1\.norm_q\.weight;",
+    ),
+    "the text encoder lacks a tensor": (
+        lambda at: without_a_tensor(at / "text_encoder" / "model.safetensors"),
+        r"text_encoder: it lacks tensors that UMT5EncoderModel has: encoder\.block\.0",
+    ),
+    "the text encoder is of another shape": (
+        lambda at: edited(at / "text_encoder" / "config.json", d_ff=24),
+        r"text_encoder: it cannot be loaded as UMT5EncoderModel",
+    ),
     "weights are absent": (lambda at: (at / WEIGHTS).unlink(), "transformer_2: there are no weights in it"),
     "weights are a web page": (
         lambda at: (at / WEIGHTS).write_text("<!doctype html><title>Sign in</title>"),
@@ -79,6 +111,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no tokenizer files": (
         lambda at: [path.unlink() for path in (at / "tokenizer").iterdir()],
         r"tokenizer: there is none of tokenizer\.json",
+    ),
+    "a tokenizer is cut": (
+        lambda at: cut(at / "tokenizer" / "tokenizer.json", 0.5),
+        r"tokenizer/tokenizer\.json: it cannot be read",
     ),
     "the VAE of another model": (
         lambda at: edited(at / "vae" / "config.json", z_dim=48),
@@ -129,6 +165,24 @@ def test_wan21_without_its_picture_encoder_is_refused(whole: dict[str, Path], tm
     assert "Wan2.1 I2V 480P needs image_encoder and image_processor" in refusal(folder)
 
 
+def test_a_model_of_a_first_and_a_last_picture_is_refused(whole: dict[str, Path], tmp_path: Path) -> None:
+    folder = copied(whole["wan21"], tmp_path / "model")
+    edited(folder / "transformer" / "config.json", pos_embed_seq_len=514)
+    said = refusal(folder)
+    assert "transformer/config.json: pos_embed_seq_len is set" in said
+    assert "name an I2V checkpoint" in said
+
+
+def test_a_checkpoint_in_shards_renders_as_one_in_single_files(whole: dict[str, Path], tmp_path: Path) -> None:
+    folder, table = copied(whole["a14b"], tmp_path / "model"), Table(64, 64)
+    sharded(folder)
+    made = [
+        rendered(build("wan", {"model": str(each), **SMALL}, table.reader), table.shot())
+        for each in (whole["a14b"], folder)
+    ]
+    assert np.array_equal(*made)
+
+
 def test_files_of_another_family_than_was_said_are_refused(whole: dict[str, Path]) -> None:
     said = refusal(whole["a14b"], family="wan2.2-ti2v-5b")
     assert "those of Wan2.2 I2V A14B, not of Wan2.2 TI2V 5B: set family = 'wan2.2-a14b'" in said
@@ -157,7 +211,7 @@ def test_a_folder_that_is_not_there_and_a_file_are_refused(tmp_path: Path) -> No
     assert "it is a file, not a folder" in refusal(tmp_path / "file", **options)
 
 
-def test_a_repository_that_is_not_in_the_local_cache_is_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repository_that_is_not_in_the_local_cache_is_not_fetched() -> None:
     said = refusal("Wan-AI/Wan2.2-I2V-A14B-Diffusers")
     assert "it is not in the local cache: cliploop models pull Wan-AI/Wan2.2-I2V-A14B-Diffusers" in said
 
