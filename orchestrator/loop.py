@@ -106,7 +106,7 @@ def collabvr(job: Job) -> Ending:
     frame, footage = job.first_picture, Footage()
     history: tuple[Progressed, ...] = ()
     sub_actions: tuple[str, ...] = ()
-    reason = f"all {job.policy.max_steps} steps used"
+    reason = f"all {job.policy.max_steps} steps used" if job.policy.max_steps > 1 else "the one step used"
     for t in range(1, job.policy.max_steps + 1):
         last = t == job.policy.max_steps
         start = Start(f"step/{t}", t, frame, Plan(), history, must_finish=last or len(sub_actions) > 1)
