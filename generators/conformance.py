@@ -28,6 +28,7 @@ SIZES = (Size(width=320, height=256), Size(width=321, height=241), Size(width=24
 ASKED_FRAMES = (15, 80)
 SEEDS = (11, 12, 13, 14)
 DENOISING_STEPS = 4
+FIRST_FRAME = "first frame"  # the check of whether its clips can be chained
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def check(generator: Generator, artifacts: Artifacts) -> Iterator[Finding]:
     suite = _Suite(generator, artifacts)
     checks: list[tuple[str, Callable[[], str]]] = [
         ("shape", suite.shape),
-        ("first frame", suite.first_frame),
+        (FIRST_FRAME, suite.first_frame),
         ("sizes", suite.sizes),
         ("frame counts", suite.frame_counts),
         ("seeds", suite.seeds),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ _VARIANTS = ("*.fp16.*", "*.bf16.*", "*.non_ema.*", "*.onnx*", "*.msgpack")
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a repository; `size` in bytes."""
+    """A file of a repository; `size` in bytes; `here`: whether it is in the local cache."""
 
     name: str
     size: int
+    here: bool = False
 
 
 def wanted_files(model: str, *, revision: str | None = None) -> list[RemoteFile]:
@@ -32,8 +34,9 @@ def wanted_files(model: str, *, revision: str | None = None) -> list[RemoteFile]
     except Exception as error:
         raise _explained(model, revision, error) from error
     siblings: list[Any] = told.siblings or []
-    files = [RemoteFile(each.rfilename, each.size or 0) for each in siblings]
-    return chosen(files, model)
+    files = chosen([RemoteFile(each.rfilename, each.size or 0) for each in siblings], model)
+    kept = _library().try_to_load_from_cache
+    return [replace(each, here=isinstance(kept(model, each.name, revision=told.sha), str)) for each in files]
 
 
 def chosen(files: Sequence[RemoteFile], model: str) -> list[RemoteFile]:
@@ -65,11 +68,42 @@ def pull(model: str, *, revision: str | None = None) -> Path:
 
     Raises BackendMisconfigured, BackendUnavailable.
     """
-    wanted = [each.name for each in wanted_files(model, revision=revision)]
+    files = wanted_files(model, revision=revision)
+    require_room(model, files)
+    wanted = [each.name for each in files]
     try:
         return Path(_library().snapshot_download(model, revision=revision, allow_patterns=wanted))
     except Exception as error:
         raise _explained(model, revision, error) from error
+
+
+def require_room(model: str, files: Sequence[RemoteFile]) -> None:
+    """Raise BackendMisconfigured where the cache's disk has no room for those that are not here."""
+    folder, free = cache_folder(), free_bytes()
+    begun = (folder / f"models--{model.replace('/', '--')}" / "blobs").glob("*.incomplete")
+    missing = sum(each.size for each in files if not each.here) - sum(part.stat().st_size for part in begun)
+    if missing > free:
+        raise BackendMisconfigured(
+            f"model {model}: {in_words(missing)} are to be fetched, and {in_words(free)} are free on the disk of"
+            f" {folder}: make room there, or set HF_HOME to a folder on another disk"
+        )
+
+
+def free_bytes() -> int:
+    """On the disk of the cache, which need not exist yet."""
+    folder = cache_folder()
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free
+
+
+def in_words(size: float) -> str:
+    """`28.6 GB`: in units of 1000, as the hub tells them."""
+    units = ("bytes", "kB", "MB", "GB", "TB")
+    place = 0
+    while size >= 1000 and place < len(units) - 1:
+        size, place = size / 1000, place + 1
+    return f"{size:.{min(place, 1)}f} {units[place]}"
 
 
 def cache_folder() -> Path:

@@ -184,11 +184,12 @@ class Wan:
     def _load(self) -> Any:
         """The pipeline with its knobs applied. Raises BackendMisconfigured."""
         options = self._options
-        kind = diffusers_library().WanImageToVideoPipeline
+        require_libraries()  # before anything is fetched
         folder = folder_of(options.model, revision=options.revision, allow_download=options.allow_download)
         self._require_family(folder)
         checkpoint = read(folder)
         require_whole(checkpoint)
+        kind = diffusers_library().WanImageToVideoPipeline
         encoders = whole_encoders(checkpoint, options)
         pipeline = loaded(kind, str(folder), options, allow_download=False, **encoders)
         self._device = chosen_device()

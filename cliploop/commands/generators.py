@@ -9,7 +9,7 @@ from typing import Any
 from cliploop.commands.boundary import guarded
 from cliploop.compose import Composition
 from cliploop.terminal import EXIT_COMPLETED, EXIT_FAILED, Terminal, one_line
-from generators.conformance import check
+from generators.conformance import FIRST_FRAME, check
 from media.frames import FrameReader
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import Capabilities
@@ -59,10 +59,24 @@ def check_command(name: str, config: Path | None, terminal: Terminal) -> int:
             word = "ok  " if finding.passed else "FAIL"
             terminal.say(f"{word} {finding.name:12} {one_line(finding.detail)}")
             told.append({"name": finding.name, "ok": finding.passed, "detail": finding.detail})
-        ok = all(each["ok"] for each in told)
-        code = EXIT_COMPLETED if ok else EXIT_FAILED
-        terminal.say(f"{one_line(name)}: " + ("conforms" if ok else "does not conform: do not chain its clips"))
-        terminal.result({"ok": ok, "exit_code": code, "generator": name, "checks": told})
+        failed = [each["name"] for each in told if not each["ok"]]
+        code = EXIT_FAILED if failed else EXIT_COMPLETED
+        terminal.say(f"{one_line(name)}: {_verdict(failed)}")
+        terminal.result(
+            {
+                **{"ok": not failed, "exit_code": code, "generator": name},
+                **{"chainable": FIRST_FRAME not in failed, "checks": told},
+            }
+        )
         return code
 
     return guarded(terminal, body)
+
+
+def _verdict(failed: list[str]) -> str:
+    """By the checks that it failed."""
+    if not failed:
+        return "conforms"
+    if failed == [FIRST_FRAME]:
+        return "not chainable, conforms otherwise: strategy pass@1, or allow_unchainable"
+    return f"does not conform ({', '.join(failed)}): do not use it"

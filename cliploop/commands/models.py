@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from cliploop.commands.boundary import guarded
 from cliploop.compose import Composition
 from cliploop.terminal import EXIT_COMPLETED, Terminal, one_line
 from generators.catalog import GENERATORS
-from generators.hub import RemoteFile, cache_folder, pull, wanted_files
+from generators.hub import RemoteFile, free_bytes, in_words, pull, require_room, wanted_files
 from orchestrator.errors import BackendMisconfigured
 
 LARGEST_TOLD = 5
@@ -35,9 +34,10 @@ def pull_command(name: str, dry_run: bool, config: Path | None, terminal: Termin
         found = _repository(name, config)
         files = wanted_files(found.model, revision=found.revision)
         _tell(found, files, terminal)
+        require_room(found.model, files)
         told: dict[str, Any] = {
             **{"ok": True, "exit_code": EXIT_COMPLETED, "model": found.model, "dry_run": dry_run},
-            **{"files": len(files), "bytes": sum(each.size for each in files)},
+            **{"files": len(files), "bytes": sum(each.size for each in files), "bytes_here": _bytes_here(files)},
         }
         if dry_run:
             terminal.say("Nothing was fetched: leave --dry-run out.")
@@ -70,31 +70,21 @@ def _repository(name: str, config: Path | None) -> Repository:
 
 
 def _tell(found: Repository, files: list[RemoteFile], terminal: Terminal) -> None:
-    total, free = sum(each.size for each in files), _free_bytes()
-    terminal.say(f"{one_line(found.model)}: {len(files)} files, {_size(total)}; {_size(free)} free on the disk")
+    here = _bytes_here(files)
+    kept = f", {in_words(here)} of them here" if here else ""
+    size, free = in_words(sum(each.size for each in files)), in_words(free_bytes())
+    terminal.say(f"{one_line(found.model)}: {len(files)} files, {size}{kept}; {free} free on the disk")
     for each in sorted(files, key=lambda file: file.size, reverse=True)[:LARGEST_TOLD]:
-        terminal.say(f"  {_size(each.size):>10}  {one_line(each.name)}")
+        terminal.say(f"  {in_words(each.size):>10}  {one_line(each.name)}")
     if len(files) > LARGEST_TOLD:
         terminal.say(f"  and {len(files) - LARGEST_TOLD} smaller")
 
 
-def _free_bytes() -> int:
-    folder = cache_folder()
-    while not folder.exists():
-        folder = folder.parent
-    return shutil.disk_usage(folder).free
+def _bytes_here(files: list[RemoteFile]) -> int:
+    return sum(each.size for each in files if each.here)
 
 
 def _quiet_bars(terminal: Terminal) -> None:
     """The hub's own bars are for people at a terminal."""
     if terminal.json or not sys.stderr.isatty():
         importlib.import_module("huggingface_hub.utils").disable_progress_bars()
-
-
-def _size(number: float) -> str:
-    """`28.6 GB`: in units of 1000, as the hub tells them."""
-    units = ("bytes", "kB", "MB", "GB", "TB")
-    place = 0
-    while number >= 1000 and place < len(units) - 1:
-        number, place = number / 1000, place + 1
-    return f"{number:.{min(place, 1)}f} {units[place]}"

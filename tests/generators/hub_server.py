@@ -19,11 +19,15 @@ MODEL = "lab/tiny-wan2.2-i2v-a14b"
 
 @dataclass
 class Hub:
-    """What it serves and what it was asked. `breaks`: how many downloads of weights break off half-way."""
+    """What it serves and what it was asked.
+
+    `breaks`: how many downloads of weights break off half-way; `claims`: what it adds to the size of each file.
+    """
 
     folder: Path
     url: str = ""
     breaks: int = 0
+    claims: int = 0
     gated: bool = False
     asked: list[str] = field(default_factory=list[str])
     tokens: set[str] = field(default_factory=set[str])
@@ -35,7 +39,7 @@ class Hub:
     def told(self) -> dict[str, Any]:
         """As the hub's API tells a repository."""
         siblings = [
-            {"rfilename": str(path.relative_to(self.folder)), "size": path.stat().st_size}
+            {"rfilename": str(path.relative_to(self.folder)), "size": path.stat().st_size + self.claims}
             for path in self.files()
         ]
         return {"id": MODEL, "modelId": MODEL, "sha": COMMIT, "siblings": siblings, "private": False}

@@ -21,7 +21,7 @@ from orchestrator.records import Size
 from storage.artifacts import MemoryArtifacts
 from tests.generators.knob_clips import adapter
 from tests.generators.tiny_i2v import Table, rendered
-from tests.generators.tiny_wan import SMALL, checkpoint
+from tests.generators.tiny_wan import SMALL, TINY, checkpoint
 
 FAMILIES = ("a14b", "ti2v", "wan21")
 
@@ -361,7 +361,7 @@ def test_the_suite_passes_but_for_the_first_frame_of_random_weights(
     checkpoints: dict[str, Path], name: str
 ) -> None:
     artifacts = MemoryArtifacts()
-    generator = build("wan", {"model": str(checkpoints[name]), **SMALL}, FrameReader(artifacts))
+    generator = build("wan", {"model": str(checkpoints[name]), **TINY}, FrameReader(artifacts))
     failed = [finding for finding in check(generator, artifacts) if not finding.passed]
     assert [finding.name for finding in failed] == ["first frame"]
     assert "cannot be chained" in failed[0].detail

@@ -17,6 +17,7 @@ TEXT = 16
 SMALL = {
     **{"dtype": "float32", "min_side": 32, "max_side": 128, "max_pixels": 128 * 128, "max_frames": 17},
 }  # options of a generator that renders them
+TINY = {**SMALL, "max_side": 64, "max_pixels": 64 * 64}  # for many clips
 
 
 def transformer(channels: int, latent: int, **more: Any) -> Any:

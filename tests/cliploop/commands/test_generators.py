@@ -8,6 +8,7 @@ import pytest
 
 from generators.catalog import GENERATORS
 from tests.cliploop.commandline import command
+from tests.generators.tiny_wan import TINY, checkpoint
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +48,19 @@ def test_a_wrong_option_names_file_and_entry(capsys: pytest.CaptureFixture[str])
     assert "cliploop.toml: [generators.mine]" in said.err
     assert "profil" in said.err
     assert len(said.err.splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["a14b", "ti2v"])
+def test_random_weights_are_not_chainable_and_conform_otherwise(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = "".join(f"{key} = {value!r}\n" for key, value in TINY.items())
+    model = checkpoint(name, tmp_path / name)
+    Path("cliploop.toml").write_text(f"[generators.noise]\ntype = 'wan'\nmodel = '{model}'\n{options}")
+    capsys.readouterr()
+    said = command(capsys, "generators", "check", "noise", "--json")
+    assert said.code == said.json["exit_code"] == 1
+    assert said.json["chainable"] is False
+    assert [each["name"] for each in said.json["checks"] if not each["ok"]] == ["first frame"]
+    assert len(said.json["checks"]) == 8

@@ -14,6 +14,7 @@ import pytest
 from tests.cliploop.commandline import Said, child_environment
 from tests.generators.hub_server import MODEL, Hub, serving
 from tests.generators.tiny_wan import checkpoint
+from tests.storage.jobs_for_tests import ROOT
 
 SECRET = "hf_secretsecretsecret"
 
@@ -36,24 +37,28 @@ def hub(repository: Path) -> Iterator[Hub]:
 
 def said(hub: Hub | None, folder: Path, *words: str, endpoint: str = "") -> Said:
     """A command in that folder, with a cache of its own there."""
+    return ran(hub, folder, sys.executable, "-m", "cliploop.cli", *words, endpoint=endpoint)
+
+
+def ran(hub: Hub | None, folder: Path, *command: str, endpoint: str = "") -> Said:
+    """Any program likewise."""
     told = {
         "HF_ENDPOINT": hub.url if hub else endpoint,
         "HF_HOME": str(folder / "cache"),
         "HF_TOKEN": SECRET,
         "HF_HUB_DISABLE_TELEMETRY": "1",
     }
-    command = [sys.executable, "-m", "cliploop.cli", *words]
-    ran = subprocess.run(
+    ended = subprocess.run(
         command,
         cwd=folder,
-        env=child_environment(**told),
+        env=child_environment(**told, PYTHONPATH=str(ROOT)),
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
     )
-    assert SECRET not in ran.stdout + ran.stderr
-    return Said(ran.returncode, ran.stdout, ran.stderr)
+    assert SECRET not in ended.stdout + ended.stderr
+    return Said(ended.returncode, ended.stdout, ended.stderr)
 
 
 def test_a_dry_run_says_what_would_be_fetched_and_fetches_nothing(hub: Hub, tmp_path: Path) -> None:
@@ -88,8 +93,35 @@ def test_what_was_pulled_is_what_a_generator_of_that_name_renders_with(hub: Hub,
     after = said(None, tmp_path, "generators", "check", "mine", endpoint="http://127.0.0.1:1")
     lines = [line.split()[0] for line in after.out.splitlines()]
     assert lines[:8] == ["ok", "FAIL", "ok", "ok", "ok", "ok", "ok", "ok"], after.out
-    assert "do not chain its clips" in after.out
+    assert "mine: not chainable, conforms otherwise" in after.out
     assert after.code == 1
+
+
+def where(hub: Hub | None, folder: Path) -> Said:
+    """What a generator that may download its model looks for it in, in a process of its own."""
+    program = f"from generators.checkpoints import folder_of; print(folder_of({MODEL!r}, allow_download=True))"
+    return ran(hub, folder, sys.executable, "-c", program, endpoint="http://127.0.0.1:1")
+
+
+def test_a_generator_that_may_download_does_and_needs_no_hub_for_what_is_here(hub: Hub, tmp_path: Path) -> None:
+    without = where(None, tmp_path)
+    assert "BackendUnavailable" in without.err
+    fetched = where(hub, tmp_path)
+    assert (Path(fetched.out.strip()) / "vae" / "diffusion_pytorch_model.safetensors").is_file(), fetched.err
+    assert where(None, tmp_path).out == fetched.out
+    told = said(hub, tmp_path, "models", "pull", MODEL, "--dry-run", "--json").json
+    assert told["bytes_here"] == told["bytes"] > 0
+
+
+def test_a_model_that_the_disk_has_no_room_for_is_not_begun(hub: Hub, tmp_path: Path) -> None:
+    hub.claims = 10**15
+    for more in ((), ("--dry-run",)):
+        told = said(hub, tmp_path, "models", "pull", MODEL, *more)
+        assert "1000.0 TB  vae/diffusion_pytorch_model.safetensors" in told.out
+        assert "TB are to be fetched" in told.err
+        assert "make room there, or set HF_HOME" in told.err
+        assert told.code == 2
+    assert not any("resolve" in path for path in hub.asked)
 
 
 def test_a_download_that_breaks_off_is_made_whole(hub: Hub, tmp_path: Path) -> None:
