@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +10,15 @@ import pytest
 
 from generators.catalog import build
 from generators.conformance import check
-from generators.wan import Wan
 from media.canvas import choose
 from media.editor import VideoEditor
 from media.frames import FrameReader
-from orchestrator.errors import BackendFailed, BackendMisconfigured, JobCancelled
+from orchestrator.errors import BackendMisconfigured, JobCancelled
 from orchestrator.records import Size
 from storage.artifacts import MemoryArtifacts
-from tests.generators.knob_clips import adapter
 from tests.generators.tiny_i2v import Table, rendered
-from tests.generators.tiny_wan import SMALL, TINY, checkpoint
+from tests.generators.tiny_wan import TINY, checkpoint
+from tests.generators.wan_desk import counted, pipeline_of, wan
 
 FAMILIES = ("a14b", "ti2v", "wan21")
 
@@ -41,34 +38,6 @@ def folder(request: pytest.FixtureRequest, checkpoints: dict[str, Path]) -> Path
 @pytest.fixture
 def table() -> Table:
     return Table(96, 64)
-
-
-def wan(folder: Path, table: Table, **options: Any) -> Wan:
-    """A generator of that checkpoint; a fresh one, which loads it again."""
-    made = build("wan", {"model": str(folder), **SMALL, **options}, table.reader)
-    assert isinstance(made, Wan)
-    return made
-
-
-def pipeline_of(generator: Wan) -> Any:
-    """The pipeline that was loaded."""
-    return generator._pipeline
-
-
-def counted(pipeline: Any, names: tuple[str, ...] = ("transformer", "transformer_2")) -> dict[str, int]:
-    """How often each expert runs from now on."""
-    ran: dict[str, int] = {}
-
-    def counter(name: str) -> Callable[..., None]:
-        def count(*_: Any) -> None:
-            ran[name] = ran.get(name, 0) + 1
-
-        return count
-
-    for name in names:
-        if (expert := getattr(pipeline, name)) is not None:
-            expert.register_forward_hook(counter(name))
-    return ran
 
 
 def test_the_same_seed_gives_the_same_frames_and_another_seed_others(folder: Path, table: Table) -> None:
@@ -198,161 +167,6 @@ def test_the_prompt_and_the_start_picture_reach_the_model(folder: Path, table: T
     assert not np.array_equal(plain, rendered(generator, table.shot(prompt="The blue ball rolls up.")))
     other = Table(96, 64, seed=6)
     assert not np.array_equal(plain, rendered(wan(folder, other), other.shot()))
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"dtype": "bfloat16"}, "dtype bfloat16"),
-        ({"vae_tiling": True, "vae_tile": 32}, "VAE tiling"),
-        ({"vae_slicing": True}, "VAE slicing"),
-        ({"attention": "native_math"}, "attention native_math"),
-        ({"cache": "first_block"}, "cache first_block"),
-        ({"cache": "taylorseer"}, "cache taylorseer"),
-        ({"quantization": "torchao"}, "quantization torchao int8"),
-    ],
-    ids=str,
-)
-def test_a_knob_reaches_the_pipeline(
-    checkpoints: dict[str, Path], table: Table, options: dict[str, Any], said: str
-) -> None:
-    generator = wan(checkpoints["a14b"], table, **options)
-    assert rendered(generator, table.shot(denoising_steps=4)).shape == (9, 64, 96, 3)
-    assert any(said.lower() in each.lower() for each in generator.applied), generator.applied
-
-
-def test_quantized_weights_are_kept_in_eight_bits_and_give_nearly_the_same_clip(
-    checkpoints: dict[str, Path], table: Table
-) -> None:
-    plain, quantized = (wan(checkpoints["a14b"], table, **more) for more in ({}, {"quantization": "torchao"}))
-    clips = [rendered(generator, table.shot()).astype(int) for generator in (plain, quantized)]
-    for name in ("transformer", "transformer_2"):
-        weight = getattr(pipeline_of(quantized), name).blocks[0].attn1.to_q.weight
-        assert type(weight).__name__ == "Int8Tensor", type(weight)
-        assert weight.qdata.element_size() == 1
-    assert 0 < np.abs(clips[0] - clips[1]).mean() < 4
-
-
-def test_the_vae_stays_in_float32(folder: Path, table: Table) -> None:
-    generator = wan(folder, table, dtype="bfloat16")
-    rendered(generator, table.shot())
-    formats = {
-        name: str(part.dtype)
-        for name, part in pipeline_of(generator).components.items()
-        if hasattr(part, "dtype")
-    }
-    assert formats["vae"] == "torch.float32"
-    assert formats["transformer"] == formats["text_encoder"] == "torch.bfloat16"
-
-
-def test_a_knob_that_the_model_lacks_is_refused_by_name(
-    checkpoints: dict[str, Path], table: Table, tmp_path: Path
-) -> None:
-    lora = {"path": str(adapter(tmp_path / "low.safetensors", layers=2)), "expert": "low"}
-    with pytest.raises(BackendMisconfigured, match=r"low\.safetensors: .* has no transformer for low noise"):
-        rendered(wan(checkpoints["ti2v"], table, lora=[lora]), table.shot())
-
-
-def test_lightning_adapters_are_sampled_as_they_were_trained(
-    checkpoints: dict[str, Path], table: Table, tmp_path: Path
-) -> None:
-    loras = [
-        {"path": str(adapter(tmp_path / f"{expert}.safetensors", seed=seed, layers=2)), "expert": expert}
-        for seed, expert in enumerate(("high", "low"))
-    ]
-    generator = wan(checkpoints["a14b"], table, lora=loras, lora_preset="lightning_4_steps")
-    told: list[float] = []
-    fast = rendered(generator, table.shot(denoising_steps=20, guidance=5.0), progress=told.append)
-    assert len(set(told)) == 6  # four steps, whatever was asked
-    assert "flow_shift 5" in generator.applied
-    ran = counted(pipeline_of(generator))
-    rendered(generator, table.shot(denoising_steps=20, guidance=5.0))
-    assert ran == {"transformer": ran["transformer"], "transformer_2": 4 - ran["transformer"]}  # no guidance
-    plain = rendered(wan(checkpoints["a14b"], table), table.shot(denoising_steps=4, guidance=1.0))
-    assert not np.array_equal(fast, plain)
-
-
-@pytest.mark.parametrize("other", [{"flow_shift": 3.0}, {"guidance_low": 3.0}])
-def test_a_preset_and_an_option_that_contradict_are_refused(other: dict[str, Any]) -> None:
-    given = {"lora": [{"path": "x.safetensors"}], "lora_preset": "lightning_4_steps", **other}
-    with pytest.raises(BackendMisconfigured, match="contradict: leave one of them out"):
-        build("wan", given, None)
-
-
-def fails_with_no_memory(pipeline: Any, times: int) -> list[int]:
-    """Its transformer runs out of memory at the third call of so many renders; the calls that it counts."""
-    torch: Any = importlib.import_module("torch")
-    calls = [0]
-
-    def hook(*_: Any) -> None:
-        calls[0] += 1
-        if calls[0] % 3 == 0 and calls[0] <= 3 * times:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-
-    pipeline.transformer.register_forward_pre_hook(hook)
-    return calls
-
-
-def test_out_of_memory_in_mid_render_is_survived_with_the_next_lower_profile(
-    checkpoints: dict[str, Path], table: Table
-) -> None:
-    generator, shot = wan(checkpoints["ti2v"], table), table.shot(denoising_steps=4)
-    plain = rendered(generator, shot)
-    assert pipeline_of(generator).vae.use_tiling is False
-    fails_with_no_memory(pipeline_of(generator), 1)
-    frames = rendered(generator, shot)
-    assert frames.shape == plain.shape
-    assert pipeline_of(generator).vae.use_tiling is True
-
-
-def test_out_of_memory_again_is_a_lost_attempt_that_says_what_to_set_and_the_generator_lives(
-    checkpoints: dict[str, Path], table: Table
-) -> None:
-    generator, shot = wan(checkpoints["ti2v"], table), table.shot(denoising_steps=4)
-    rendered(generator, shot)
-    fails_with_no_memory(pipeline_of(generator), 2)
-    with pytest.raises(
-        BackendFailed, match=r"out of memory \(CUDA out of memory.*set vae_tiling, offload or quant"
-    ):
-        rendered(generator, shot)
-    assert rendered(generator, shot).shape == (9, 64, 96, 3)
-
-
-def test_a_model_that_does_not_fit_as_it_is_loaded_says_what_to_set(
-    checkpoints: dict[str, Path], table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch: Any = importlib.import_module("torch")
-    pipeline: Any = importlib.import_module("diffusers").WanImageToVideoPipeline
-
-    def full(*_: Any, **__: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
-
-    monkeypatch.setattr(pipeline, "to", full)
-    generator = wan(checkpoints["a14b"], table)
-    with pytest.raises(BackendMisconfigured, match=r"does not fit into memory \(CUDA.*: set offload"):
-        rendered(generator, table.shot())
-    monkeypatch.undo()
-    assert rendered(generator, table.shot()).shape == (9, 64, 96, 3)
-
-
-def test_clips_of_several_seeds_in_one_call_are_those_of_single_calls(folder: Path, table: Table) -> None:
-    generator = wan(folder, table)
-    shots = [table.shot(seed=seed) for seed in (3, 4, 5)]
-    many = generator.render_many(shots, progress=lambda _: None, cancelled=lambda: False)
-    for shot, together in zip(shots, many, strict=True):
-        alone = rendered(generator, shot).astype(int)
-        assert np.abs(together - alone).max() <= 1  # batched sums are rounded otherwise
-    assert not np.array_equal(many[0], many[1])
-
-
-def test_shots_that_differ_in_more_than_their_seeds_are_not_rendered_in_one_call(
-    checkpoints: dict[str, Path], table: Table
-) -> None:
-    generator = wan(checkpoints["a14b"], table)
-    with pytest.raises(ValueError, match="their seeds alone"):
-        generator.render_many(
-            [table.shot(), table.shot(prompt="Another.")], progress=lambda _: None, cancelled=lambda: False
-        )
 
 
 @pytest.mark.slow
