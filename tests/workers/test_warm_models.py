@@ -84,7 +84,7 @@ from tests.generators.tiny_wan import SMALL
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1])
 
-table = Table(64, 64)
+table = Table(32, 32)
 generator = build("wan", {{"model": {str(model)!r}, **SMALL}}, table.reader)
 editor = VideoEditor(table.artifacts, table.reader)
 held = []
