@@ -73,8 +73,9 @@ class Wan:
 
     @property
     def _traits(self) -> Traits:
-        family = self._options.family
-        return TRAITS[family_of(self._options.model) if family == "auto" else family]
+        options = self._options
+        family = options.family
+        return TRAITS[family_of(options.model, options.revision) if family == "auto" else family]
 
     def render(
         self,

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from generators.checkpoints import INDEX, Checkpoint, read
+from generators.checkpoints import INDEX, Checkpoint, folder_of, read
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import Record
 
@@ -82,8 +82,10 @@ _NAMED: tuple[tuple[str, Family], ...] = (
     (r"wan2\.?1.*i2v", "wan2.1-480p"),
 )
 
+_OTHERS = r"\bt2v\b|flf2v|vace|animate|s2v\b"  # Wan models of other kinds, by the names of their repositories
 
-def family_of(model: str) -> Family:
+
+def family_of(model: str, revision: str | None = None) -> Family:
     """The family of a checkpoint, by its files where they are here, else by its name.
 
     Raises BackendMisconfigured.
@@ -91,18 +93,34 @@ def family_of(model: str) -> Family:
     folder = Path(model).expanduser()
     if folder.is_dir():
         return told(read(folder), model)
-    named = _by_name(model)
-    if named is None and (folder.is_absolute() or model.startswith((".", "~"))):
+    other = re.search(_OTHERS, model.rpartition("/")[2], re.IGNORECASE)
+    if other is None and (named := _by_name(model)) is not None:
+        return named
+    families = ", ".join(FAMILY_NAMES)
+    if folder.is_absolute() or model.startswith((".", "~")):
         raise BackendMisconfigured(
             f"model {model}: there is no such folder here; correct it, or where it is on another machine set"
-            f" family to one of {', '.join(FAMILY_NAMES)}"
+            f" family to one of {families}"
         )
-    if named is None:
+    if (cached := _cached(model, revision)) is not None:
+        return told(read(cached), model)
+    if other is not None:
         raise BackendMisconfigured(
-            f"model {model}: its name does not say which Wan model it is, and it is no folder here: set family to"
-            f" one of {', '.join(FAMILY_NAMES)}"
+            f"model {model}: by its name ({other[0]}) it does not make a video of a picture and a prompt; name an"
+            f" I2V checkpoint, or where it does set family to one of {families}"
         )
-    return named
+    raise BackendMisconfigured(
+        f"model {model}: its name does not say which Wan model it is, and it is not on this machine: cliploop"
+        f" models pull {model}, or set family to one of {families}"
+    )
+
+
+def _cached(model: str, revision: str | None) -> Path | None:
+    """Its folder in the hub's local cache; None too where the hub's library is not installed."""
+    try:
+        return folder_of(model, revision=revision)
+    except BackendMisconfigured:
+        return None
 
 
 def _by_name(model: str) -> Family | None:

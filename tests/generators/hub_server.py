@@ -15,6 +15,8 @@ from typing import Any
 
 COMMIT = "1" * 40
 MODEL = "lab/tiny-wan2.2-i2v-a14b"
+UNTOLD = "lab/our-tune"  # the same, by a name that does not say what it is
+NAMES = f"(?:{MODEL}|{UNTOLD})"
 
 
 @dataclass
@@ -59,7 +61,7 @@ class Hub:
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Generator[Hub]:
-    """Serve that folder as the repository MODEL, on a loopback port."""
+    """Serve that folder as the repositories MODEL and UNTOLD, on a loopback port."""
     hub = Hub(folder)
 
     class Answers(_Answers):
@@ -96,11 +98,11 @@ class _Answers(BaseHTTPRequestHandler):
         hub.tokens.add(self.headers.get("Authorization", ""))
         if hub.gated:
             self._say(403, b"", {"X-Error-Code": "GatedRepo", "X-Error-Message": "ask for access"}, body=body)
-        elif re.fullmatch(rf"/api/models/{MODEL}(/revision/[^/]+)?", path):
+        elif re.fullmatch(rf"/api/models/{NAMES}(/revision/[^/]+)?", path):
             self._json(hub.told(), body=body)
-        elif re.fullmatch(rf"/api/models/{MODEL}/tree/[^/]+", path):
+        elif re.fullmatch(rf"/api/models/{NAMES}/tree/[^/]+", path):
             self._json(hub.tree(), body=body)
-        elif (found := re.fullmatch(rf"/{MODEL}/resolve/[^/]+/(.+)", path)) and (hub.folder / found[1]).is_file():
+        elif (found := re.fullmatch(rf"/{NAMES}/resolve/[^/]+/(.+)", path)) and (hub.folder / found[1]).is_file():
             self._file(hub.folder / found[1], body=body)
         else:
             self._say(

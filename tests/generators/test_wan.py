@@ -93,9 +93,17 @@ def test_a_process_without_the_files_knows_a_model_by_its_name(model: str, title
 
 
 def test_a_name_that_says_nothing_needs_the_family(tmp_path: Path) -> None:
-    with pytest.raises(BackendMisconfigured, match="set family to one of"):
+    with pytest.raises(BackendMisconfigured, match=r"cliploop models pull lab/our-tune, or set family to one of"):
         _ = build("wan", {"model": "lab/our-tune"}, None).capabilities
     assert build("wan", {"model": "lab/our-tune", "family": "wan2.2-ti2v-5b"}, None).capabilities.fps == 24
+
+
+@pytest.mark.parametrize(
+    "model", ["Wan-AI/Wan2.2-T2V-A14B-Diffusers", "Wan-AI/Wan2.1-FLF2V-14B-720P-diffusers", "lab/Wan2.1-VACE-14B"]
+)
+def test_a_model_that_takes_no_picture_is_refused_by_its_name_before_it_is_fetched(model: str) -> None:
+    with pytest.raises(BackendMisconfigured, match=r"by its name \(\w+\) it does not make a video of a picture"):
+        _ = build("wan", {"model": model}, None).capabilities
 
 
 def test_progress_is_told_after_every_step_and_ends_at_1(folder: Path, table: Table) -> None:

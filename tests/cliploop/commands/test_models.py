@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cliploop.commandline import Said, child_environment
-from tests.generators.hub_server import MODEL, Hub, serving
+from tests.generators.hub_server import MODEL, UNTOLD, Hub, serving
 from tests.generators.tiny_wan import checkpoint
 from tests.storage.jobs_for_tests import ROOT
 
@@ -99,7 +99,7 @@ def test_what_was_pulled_is_what_a_generator_of_that_name_renders_with(hub: Hub,
 
 def where(hub: Hub | None, folder: Path) -> Said:
     """What a generator that may download its model looks for it in, in a process of its own."""
-    program = f"from generators.checkpoints import folder_of; print(folder_of({MODEL!r}, allow_download=True))"
+    program = f"from generators.checkpoints import folder_of; print(folder_of({UNTOLD!r}, allow_download=True))"
     return ran(hub, folder, sys.executable, "-c", program, endpoint="http://127.0.0.1:1")
 
 
@@ -109,8 +109,17 @@ def test_a_generator_that_may_download_does_and_needs_no_hub_for_what_is_here(hu
     fetched = where(hub, tmp_path)
     assert (Path(fetched.out.strip()) / "vae" / "diffusion_pytorch_model.safetensors").is_file(), fetched.err
     assert where(None, tmp_path).out == fetched.out
-    told = said(hub, tmp_path, "models", "pull", MODEL, "--dry-run", "--json").json
+    told = said(hub, tmp_path, "models", "pull", UNTOLD, "--dry-run", "--json").json
     assert told["bytes_here"] == told["bytes"] > 0
+
+
+def test_a_name_that_does_not_say_which_model_it_is_needs_its_files(hub: Hub, tmp_path: Path) -> None:
+    (tmp_path / "cliploop.toml").write_text(f'[generators.mine]\ntype = "wan"\nmodel = "{UNTOLD}"\n')
+    before = said(None, tmp_path, "generators", "list", endpoint="http://127.0.0.1:1")
+    assert f"it is not on this machine: cliploop models pull {UNTOLD}, or set family" in before.out
+    assert said(hub, tmp_path, "models", "pull", "mine").code == 0
+    after = said(None, tmp_path, "generators", "list", endpoint="http://127.0.0.1:1")
+    assert f"Wan2.2 I2V A14B ({UNTOLD})" in after.out
 
 
 def test_a_model_that_the_disk_has_no_room_for_is_not_begun(hub: Hub, tmp_path: Path) -> None:
