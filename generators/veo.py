@@ -100,6 +100,7 @@ class Veo:
                 _log.info("%s; once more, it cost nothing", nothing)
             name, left = None, left - 1
             watch.stop_if_cancelled()
+            checkpoint("")  # that operation is over, and another is submitted now
 
     def _start(self, shot: Shot) -> Frame:
         if self.reader is None:

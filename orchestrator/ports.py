@@ -105,6 +105,7 @@ class Generator(Protocol):
         """Render `shot.num_frames` frames of size `shot.canvas`.
 
         `checkpoint(token)` as soon as a remote render has an id; `resume` is that token after a restart.
+        `checkpoint("")` before another one is submitted in its place: the one that was named last is over.
         `progress(fraction)` in 0 … 1, often enough that `cancelled()` is asked at every denoising step.
         Raises BackendFailed, BackendUnavailable, JobCancelled.
         """

@@ -52,7 +52,8 @@ class Render:
     def _render(self) -> Frames:
         """Once. What was submitted before, here or in a process that ended, is taken up by its token."""
         token = self._token()
-        submission = self._submission() if token is None and self.ports.generator.capabilities.remote else 0
+        if token is None and self.ports.generator.capabilities.remote:
+            self._submission()
         try:
             return self.ports.generator.render(
                 self.shot,
@@ -62,32 +63,43 @@ class Render:
                 cancelled=self.ports.cancelled,
             )
         except SubmissionUnknown:
-            self._unknown(submission)
+            self._unknown(self._count("submitting"))
             raise
         except BackendUnavailable:
-            if submission and self._token() is None:
+            submission = self._count("submitting")
+            if self._is_open(submission):
                 self._note(f"submitting/{submission}/refused")
             raise
 
     def _checkpoint(self, token: str) -> None:
+        """An empty one: the render that the last one named is over, and the backend submits another now."""
         key = f"token/{self._count('token') + 1}"
         self.journal.once(f"{self.key}/{key}", {}, Token, lambda: Token(token=token))
+        if not token:
+            self._submission()
 
     def _token(self) -> str | None:
-        """The latest one, if any."""
+        """The latest one, if its render is not over."""
         latest = self._noted(f"token/{self._count('token')}")
-        return None if latest is None else latest.token
+        return None if latest is None or not latest.token else latest.token
 
-    def _submission(self) -> int:
-        """Note that a render is being submitted; its number. First what became of the one before, if open.
+    def _submission(self) -> None:
+        """Note that a render is being submitted. First what became of the one before, if that is open.
 
         Raises JobWaiting if it may be running and the policy says to ask.
         """
         number = self._count("submitting")
-        if number and self._noted(f"submitting/{number}/refused") is None:
+        if self._is_open(number):
             self._unknown(number)
-        self._note(f"submitting/{number + 1}")
-        return number + 1
+        before = str(self._count("token"))
+        self.journal.once(f"{self.key}/submitting/{number + 1}", {}, Token, lambda: Token(token=before))
+
+    def _is_open(self, submission: int) -> bool:
+        """Whether its answer was lost: it was neither refused nor given a token. It holds how many there were."""
+        noted = self._noted(f"submitting/{submission}")
+        if noted is None or self._noted(f"submitting/{submission}/refused") is not None:
+            return False
+        return self._count("token") <= int(noted.token or 0)
 
     def _unknown(self, submission: int) -> None:
         """This submission may have begun a render, whose id nobody knows.

@@ -143,7 +143,7 @@ class GuardedGenerator:
 
         def once() -> Frames:  # a second time it takes up what the first one submitted elsewhere
             return self.inner.render(
-                shot, resume=tokens[-1], checkpoint=note, progress=progress, cancelled=cancelled
+                shot, resume=tokens[-1] or None, checkpoint=note, progress=progress, cancelled=cancelled
             )
 
         return self.runner(lambda: self._guarded(once))

@@ -162,7 +162,7 @@ def test_a_render_that_gave_nothing_is_repeated_once_and_then_lost(
     generator = veo(address, studio.reader)
     shot = studio.shot(generator, num_frames=96)
     assert len(render(generator, shot, heard)) == 96
-    assert [token[-3:] for token in heard.tokens] == ["op1", "op2"]
+    assert [token[-3:] for token in heard.tokens] == ["op1", "", "op2"]
     server.ends = [end] * 9
     with pytest.raises(kind, match=says) as lost:
         render(generator, shot)

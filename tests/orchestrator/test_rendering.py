@@ -12,6 +12,7 @@ from orchestrator.errors import BackendFailed, BackendUnavailable, JobWaiting, S
 from orchestrator.records import Shot, Spend
 from tests.orchestrator.fakes import CAPABILITIES, DONE, MOVE, LabelGenerator, Stage, stage
 
+CLIP = "step/1/attempt/1/clip"
 REMOTE = CAPABILITIES.model_copy(update={"remote": True})
 
 
@@ -28,17 +29,25 @@ class RemoteGenerator(LabelGenerator):
         super().__init__(REMOTE)
         self.die = die
         self.submitted = 0
+        self.filtered = 0
         self.polled: list[str] = []
 
     def render(self, shot: Shot, *, resume: Any, checkpoint: Any, progress: Any, cancelled: Any) -> list[str]:
         if resume is None:
-            self.submitted += 1
-            self._maybe_die("before the token")
-            checkpoint(f"token-{self.submitted}")
-            self._maybe_die("after the token")
+            self._submit(checkpoint)
         else:
             self.polled.append(resume)
+        while self.filtered:  # it gave nothing, and is submitted once more
+            self.filtered -= 1
+            checkpoint("")
+            self._submit(checkpoint, "again ")
         return super().render(shot, resume=resume, checkpoint=checkpoint, progress=progress, cancelled=cancelled)
+
+    def _submit(self, checkpoint: Any, moment: str = "") -> None:
+        self.submitted += 1
+        self._maybe_die(f"{moment}before the token")
+        checkpoint(f"token-{self.submitted}")
+        self._maybe_die(f"{moment}after the token")
 
     def _maybe_die(self, moment: str) -> None:
         if self.die == moment:
@@ -167,3 +176,43 @@ def test_what_a_lost_render_cost_is_counted() -> None:
     failed = s.journal.entries["step/1/attempt/1/clip"][2]
     assert failed is not None
     assert failed.spend.usd == 1.6
+
+
+def test_a_second_submission_within_a_render_is_noted_and_polled_by_its_own_token() -> None:
+    s, generator = remote_stage("again after the token")
+    generator.filtered = 1
+    with pytest.raises(Died):
+        s.run()
+    assert s.run().kind == "completed"
+    assert generator.submitted == 2
+    assert generator.polled == ["token-2"]
+    assert not [key for key in s.journal.entries if "submit_unknown" in key]
+
+
+def test_a_second_submission_whose_answer_is_lost_waits_by_policy() -> None:
+    s, generator = remote_stage("again before the token", submit_unknown="wait")
+    generator.filtered = 1
+    with pytest.raises(Died):
+        s.run()
+    with pytest.raises(JobWaiting, match="it may be running and charged already"):
+        s.run()
+    assert generator.submitted == 2
+    assert f"{CLIP}/submit_unknown/2" in s.journal.entries
+
+
+def test_second_submissions_whose_answers_are_lost_are_bounded_too() -> None:
+    s, generator = remote_stage("again before the token")
+    generator.filtered = 99
+    generator.errors = [SubmissionUnknown("no answer")] * 9
+    with pytest.raises(JobWaiting, match="it may be running"):
+        s.run()
+    assert generator.submitted <= 2 * 4
+
+
+def test_a_second_submission_that_was_refused_leaves_no_doubt() -> None:
+    s, generator = remote_stage("again before the token")
+    generator.filtered = 1
+    generator.errors = [BackendUnavailable("busy")]
+    assert s.run().kind == "completed"
+    assert not [key for key in s.journal.entries if "submit_unknown" in key]
+    assert f"{CLIP}/submitting/2/refused" in s.journal.entries
