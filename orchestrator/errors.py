@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+from orchestrator.plain import storable
 from orchestrator.records import Spend, WaitReason
 
 
@@ -27,8 +28,8 @@ class CliploopError(Exception):
     """
 
     def __init__(self, message: str = "", *, outside: str = "") -> None:
-        super().__init__(message)
-        self._outside = outside
+        super().__init__(storable(message))
+        self._outside = storable(outside)
 
     @property
     def outside(self) -> str:

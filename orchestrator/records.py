@@ -5,9 +5,11 @@ Pictures and video are named by artifact key: the SHA-256 of the content plus a 
 
 from __future__ import annotations
 
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+from orchestrator.plain import all_encodable
 
 SCHEMA_VERSION = 1
 
@@ -42,9 +44,14 @@ CONFIDENCE_VALUE: dict[Confidence, float] = {"low": 0.3, "medium": 0.6, "high": 
 
 
 class Record(BaseModel):
-    """Base of every record: frozen, unknown fields refused, JSON in and out."""
+    """Base of every record: frozen, unknown fields refused, JSON in and out; its texts can be stored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _encodable(cls, given: Any) -> Any:
+        return all_encodable(given) if isinstance(given, dict) else given
 
 
 R = TypeVar("R", bound=Record)
