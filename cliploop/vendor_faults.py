@@ -5,6 +5,7 @@ Knows no vendor and no vendor's client: errors of HTTP clients are told apart by
 
 from __future__ import annotations
 
+import importlib
 import re
 import socket
 import ssl
@@ -19,16 +20,57 @@ from urllib.parse import urlsplit
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, SubmissionUnknown
 
 MAX_CHARS = 300  # of a server's own words
+MAX_TALK_BYTES = 16 << 20  # of an answer that is no file
 
 
 def told(text: Any, *secrets: str) -> str:
     """A server's own words on one line, cut, without our secrets and without markup."""
-    plain = re.sub(r"<[^<>]{0,2000}>", " ", str(text))
-    for secret in secrets:
-        if secret:
-            plain = plain.replace(secret, "…")
-    plain = " ".join(plain.split())
+    plain = re.sub(r"<[^<>]{0,2000}>", " ", _hidden(str(text), secrets))
+    plain = " ".join(_hidden(plain, secrets).split())
     return plain if len(plain) <= MAX_CHARS else f"{plain[:MAX_CHARS]}…"
+
+
+def _hidden(text: str, secrets: tuple[str, ...]) -> str:
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "…")
+    return text
+
+
+def bounded(response: Any, until: float, max_bytes: int) -> None:
+    """Have a body be read until then at most, by the monotonic clock, and no more of it. For response hooks."""
+    http = importlib.import_module(type(response).__module__.partition(".")[0])  # httpx, or its fork
+    inner: Any = response.stream
+
+    class Timely(http.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            size = 0
+            for piece in inner:
+                size += len(piece)
+                if time.monotonic() > until:
+                    raise http.ReadTimeout("no whole answer in time")
+                if size > max_bytes:
+                    raise http.ReadError(f"an answer of more than {max_bytes >> 20} MiB")
+                yield piece
+
+        def close(self) -> None:
+            inner.close()
+
+    response.stream = Timely()
+
+
+def is_talk(response: Any) -> bool:
+    """Whether an answer is words, no file: small, and soon there."""
+    kind = str(response.headers.get("content-type", "")).lower()
+    return response.status_code >= 300 or "json" in kind or kind.startswith("text/")
+
+
+def variable(name: str) -> str:
+    """A name of an environment variable. Raises ValueError, without what may be the key itself."""
+    if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(
+            "must be the name of an environment variable, such as OPENAI_API_KEY, not the key itself"
+        )
+    return name
 
 
 def place(url: str) -> str:
@@ -42,7 +84,13 @@ def place(url: str) -> str:
 
 def without_secrets(url: str) -> str:
     """An address that may be shown and stored. Raises ValueError for one that holds a password or a query."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise ValueError("must be an address, such as http://host:8000/v1: its host or port is none") from None
+    if re.search(r"[\s\x00-\x1f]", url):
+        raise ValueError("must be an address: there is a blank or a control character in it")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError("must be an address alone: a key is given by an environment variable, see api_key_env")
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -6,22 +6,30 @@ twice, and what is asked again is the loop's business.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
-from cliploop.vendor_faults import Refusal, connection_fault, is_of_http, place, told, trust
+from cliploop.vendor_faults import (
+    MAX_TALK_BYTES,
+    Refusal,
+    bounded,
+    connection_fault,
+    is_of_http,
+    is_talk,
+    place,
+    told,
+    trust,
+)
 from cliploop.vendor_keys import key_from
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, SubmissionUnknown
 
 GOOGLES = "https://generativelanguage.googleapis.com"
 KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-MAX_REPLY_BYTES = 16 << 20
 _DELAY = re.compile(r"retryDelay\W+(\d+(?:\.\d+)?)s")
 
 
@@ -49,6 +57,15 @@ class Access:
         return key
 
 
+@dataclass
+class Files:
+    """How files may be loaded: whether one is, for how long, and how large it may be."""
+
+    loading: bool = False
+    seconds: float = 600.0
+    max_bytes: int = 1 << 30
+
+
 class GeminiApi:
     """One connection. `until`, by the monotonic clock, is when an answer that trickles is given up.
 
@@ -61,9 +78,9 @@ class GeminiApi:
         genai, self._errors, self.types = library(access.who)
         verify = trust(access.ca_file)
         arguments: dict[str, Any] = {} if verify is True else {"verify": verify}
-        if until is not None:
-            arguments["event_hooks"] = {"response": [partial(_bound, until)]}
-            arguments["follow_redirects"] = False  # the key is in a header that would go along
+        self._until, self._seconds, self.files = until, request_seconds, Files()
+        arguments["event_hooks"] = {"request": [self._leaves], "response": [self._bounded]}
+        arguments["follow_redirects"] = until is None
         http = self.types.HttpOptions(
             base_url=access.base_url or None,
             timeout=round(request_seconds * 1000),
@@ -71,6 +88,23 @@ class GeminiApi:
             client_args=arguments,
         )
         self.client: Any = genai.Client(vertexai=False, api_key=self._key, http_options=http)
+
+    def _leaves(self, request: Any) -> None:
+        """The key, in a header, would go along wherever a redirect leads: only a file may be elsewhere."""
+        home, there = urlsplit(self._access.url), urlsplit(str(request.url))
+        if (home.scheme, home.netloc) == (there.scheme, there.netloc):
+            return
+        request.headers.pop("x-goog-api-key", None)
+        if request.method != "GET" or not self.files.loading:
+            raise BackendMisconfigured(
+                f"{self.place}: it redirects elsewhere, which is not followed: correct base_url"
+            )
+
+    def _bounded(self, response: Any) -> None:
+        """A file has as long as the render; everything else must be there soon."""
+        talk = is_talk(response) or not self.files.loading
+        until = self._until or time.monotonic() + (self._seconds if talk else self.files.seconds)
+        bounded(response, until, MAX_TALK_BYTES if talk else self.files.max_bytes)
 
     def close(self) -> None:
         self.client.close()
@@ -108,9 +142,14 @@ class GeminiApi:
         except json.JSONDecodeError as error:
             raise self._unreadable(error, submitting, asking or submitting) from None
         except Exception as error:
-            if not is_of_http(error):
-                raise
-            raise connection_fault(error, self._access.url, submitting=submitting) from None
+            if is_of_http(error):
+                raise connection_fault(error, self._access.url, submitting=submitting) from None
+            raise self.nonsense(error, submitting=submitting) from error
+
+    def nonsense(self, error: Exception, *, submitting: bool = False) -> CliploopError:
+        """What the client cannot make sense of is the server's fault."""
+        what = f"{self.place}: its answer is none of a Gemini API ({type(error).__name__}: {self.told(error)})"
+        return SubmissionUnknown(f"{what}; a render may have begun") if submitting else BackendUnavailable(what)
 
     def _unreadable(self, error: json.JSONDecodeError, submitting: bool, misplaced: bool) -> CliploopError:
         if error.doc.lstrip().startswith("<"):
@@ -155,28 +194,6 @@ def _headers(error: Any) -> Mapping[str, str]:
     if delay and "retry-after" not in found:
         found["retry-after"] = delay[1]
     return found
-
-
-def _bound(until: float, response: Any) -> None:
-    """Have a body be read until then at most, and no more of it than an answer may have."""
-    http = importlib.import_module(type(response).__module__.partition(".")[0])  # httpx, or its fork
-    inner: Any = response.stream
-
-    class Timely(http.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
-            size = 0
-            for piece in inner:
-                size += len(piece)
-                if time.monotonic() > until:
-                    raise http.ReadTimeout("no whole answer in time")
-                if size > MAX_REPLY_BYTES:
-                    raise http.ReadError(f"an answer of more than {MAX_REPLY_BYTES >> 20} MiB")
-                yield piece
-
-        def close(self) -> None:
-            inner.close()
-
-    response.stream = Timely()
 
 
 def library(who: str) -> tuple[Any, Any, Any]:

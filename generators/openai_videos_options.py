@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from cliploop.vendor_faults import without_secrets
+from cliploop.vendor_faults import variable, without_secrets
 from generators.remote_clip import rule
 from generators.remote_window import Aspect, Fill
 from orchestrator.records import Record, Size
@@ -64,6 +64,11 @@ class OpenAIVideosOptions(Record):
     )
     request_seconds: float = Field(default=60.0, gt=0, description="For one exchange with the server.")
     max_mebibytes: int = Field(default=512, ge=1, description="The largest video that is loaded.")
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _variable(cls, name: str) -> str:
+        return variable(name)
 
     @field_validator("base_url")
     @classmethod

@@ -12,7 +12,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from cliploop.vendor_faults import Refusal, connection_fault, is_of_http, place, told, trust
+from cliploop.vendor_faults import (
+    MAX_TALK_BYTES,
+    Refusal,
+    bounded,
+    connection_fault,
+    is_of_http,
+    is_talk,
+    place,
+    told,
+    trust,
+)
 from cliploop.vendor_keys import key_from
 from generators.openai_videos_options import POLL_AFTER, OpenAIVideosOptions
 from generators.remote import Bounded, Look, Patience, RenderFiltered, Watch
@@ -37,6 +47,7 @@ class VideoServer:
         self._options = options
         self._key = key_from([options.api_key_env])
         self._openai = _library()
+        self._soon = options.request_seconds
         self._client: Any = self._connected()
 
     def _connected(self) -> Any:
@@ -45,7 +56,9 @@ class VideoServer:
                 f"no key for {place(self._options.base_url)}: set the environment variable"
                 f" {self._options.api_key_env}"
             )
-        http = self._openai.DefaultHttpxClient(verify=trust(self._options.ca_file), follow_redirects=False)
+        http = self._openai.DefaultHttpxClient(
+            verify=trust(self._options.ca_file), follow_redirects=False, event_hooks={"response": [self._bounded]}
+        )
         return self._openai.OpenAI(
             base_url=self._options.base_url,
             api_key=self._key or "none",
@@ -56,6 +69,12 @@ class VideoServer:
             http_client=http,
         )
 
+    def _bounded(self, response: Any) -> None:
+        """A file has as long as the render; everything else must be there soon."""
+        talk, given = is_talk(response), self._options
+        until = time.monotonic() + (self._soon if talk else given.limit_seconds)
+        bounded(response, until, MAX_TALK_BYTES if talk else (given.max_mebibytes + 1) << 20)
+
     def close(self) -> None:
         self._client.close()
 
@@ -65,6 +84,8 @@ class VideoServer:
         create: Any = self._client.videos.with_raw_response.create
         video = self._asked(lambda: create(**fields, input_reference=reference), submitting=True)[0]
         video_id = _of(video, "id")
+        if isinstance(video_id, str) and (video_id in (".", "..") or not video_id.isprintable()):
+            raise SubmissionUnknown(f"{self._place}: it gave an id that is none; a render may have begun")
         if not isinstance(video_id, str) or not video_id:
             raise BackendMisconfigured(
                 f"{self._place}: it answered a submission without a video's id ({told(video, self._key)}): is"
@@ -100,10 +121,14 @@ class VideoServer:
 
     def _pause(self, headers: Mapping[str, str]) -> float:
         said = headers.get(POLL_AFTER, "")
-        return int(said) / 1000 if said.isascii() and said.isdigit() else self._options.poll_seconds
+        return (
+            int(said) / 1000
+            if said.isascii() and said.isdigit() and len(said) < 10
+            else self._options.poll_seconds
+        )
 
     def _failure(self, video_id: str, status: str, error: Any) -> BackendFailed:
-        code, message = str(_of(error, "code") or ""), _of(error, "message")
+        code, message = told(_of(error, "code") or "", self._key)[:64], _of(error, "message")
         words = told(message or error or status, self._key)
         if any(word in code.lower() for word in _FILTER_WORDS):
             return RenderFiltered(f"{self._place}: a safety filter withheld {video_id} ({code}: {words})")
@@ -126,6 +151,7 @@ class VideoServer:
     def abandon(self, video_id: str) -> None:
         """Ask the server to stop and forget it; for so long as that takes, but no longer than cancel_seconds."""
         until = time.monotonic() + self._options.cancel_seconds
+        self._soon = min(self._soon, self._options.cancel_seconds)
         delete: Any = self._client.videos.with_raw_response.delete
         while True:
             try:
@@ -175,13 +201,16 @@ class VideoServer:
         except self._openai.APIConnectionError as error:
             raise connection_fault(error, self._options.base_url, submitting=submitting) from None
         except Exception as error:
-            if not is_of_http(error):
-                raise
-            raise connection_fault(error, self._options.base_url, submitting=submitting) from None
+            if is_of_http(error):
+                raise connection_fault(error, self._options.base_url, submitting=submitting) from None
+            what = f"{self._place}: its answer cannot be read ({type(error).__name__}: {told(error, self._key)})"
+            if submitting:
+                raise SubmissionUnknown(f"{what}; a render may have begun") from error
+            raise BackendUnavailable(what) from error
 
     def _refused(self, error: Any, submitting: bool, video_id: str) -> CliploopError:
         body: Any = error.body
-        code, param = str(_of(body, "code") or ""), str(_of(body, "param") or "")
+        code, param = told(_of(body, "code") or "", self._key)[:64], str(_of(body, "param") or "")
         words = told(_of(body, "message") or body or error.message, self._key)
         headers: Mapping[str, str] = error.response.headers
         asked = self._options
@@ -218,7 +247,7 @@ def _of(value: Any, name: str) -> Any:
 def _percent(said: Any) -> float:
     try:
         value = float(said)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
     return min(100.0, max(0.0, value)) if value == value else 0.0
 

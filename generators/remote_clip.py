@@ -19,14 +19,16 @@ from av.video.frame import VideoFrame
 
 from media.pictures import Frame, Frames
 from media.probe import boxes
-from orchestrator.errors import BackendFailed
+from orchestrator.errors import BackendFailed, CliploopError
 from orchestrator.frame_counts import snap
 from orchestrator.records import Capabilities, Shot, Size, Spend
 
 MAX_SIDE = 8192
 SPARE_FRAMES = 8  # some servers give one more than they are asked for
+MAX_BYTES = 3 << 30  # of a clip's frames: 257 of 1920x1080 take 1.6 GB
 MAX_LONGER = 4  # times the frames that were asked for
 _SAME_RATE = 0.005  # 23.976 counts as 24: half a frame of a clip of eight seconds
+_EVEN = 0.05  # of the rate of the first two frames: the others come at it too
 _BT709 = 1
 
 
@@ -51,11 +53,13 @@ def clip_frames(data: bytes, wanted: Wanted) -> Frames:
     """
     try:
         _refuse_other_kinds(data)
-        frames = _resampled(_timed(data), wanted)
+        frames = _resampled(_timed(data), wanted, _average_rate(data))
         block = _stacked(frames, wanted)
     except BackendFailed as failure:
         raise type(failure)(str(failure), spend=wanted.cost) from failure
-    except (FFmpegError, IndexError, ValueError, OSError, MemoryError) as error:
+    except CliploopError:
+        raise
+    except Exception as error:  # whatever a decoder makes of it: the file is the server's
         raise BackendFailed(
             f"the video that came back ({len(data)} bytes) cannot be decoded: {type(error).__name__}",
             spend=wanted.cost,
@@ -73,6 +77,8 @@ def _refuse_other_kinds(data: bytes) -> None:
         )
     if head.startswith((b"{", b"[")):
         raise BackendFailed("JSON came back instead of a video")
+    if _container(data) is None:
+        raise BackendFailed("what came back is no video of a known kind (mp4, mov, webm, mkv, avi)")
     if data[4:8] == b"ftyp":
         found = dict(boxes(data))
         if b"moov" not in found:
@@ -81,6 +87,15 @@ def _refuse_other_kinds(data: bytes) -> None:
             raise BackendFailed(
                 f"the video that came back is cut after {len(data)} bytes: its last part is not whole"
             )
+
+
+def _container(data: bytes) -> str | None:
+    """The demuxer for it, never guessed: playlists and session descriptions name files and addresses."""
+    if data[4:8] in (b"ftyp", b"moov", b"mdat", b"free", b"wide", b"skip"):
+        return "mov,mp4,m4a,3gp,3g2,mj2"
+    if data[:4] == b"\x1a\x45\xdf\xa3":
+        return "matroska,webm"
+    return "avi" if data[:4] == b"RIFF" and data[8:12] == b"AVI " else None
 
 
 def _promised(data: bytes, last: int) -> int:
@@ -93,7 +108,7 @@ def _promised(data: bytes, last: int) -> int:
 
 def _timed(data: bytes) -> Iterator[tuple[float, Frame]]:
     """Every frame with its time in seconds from the first. Raises BackendFailed if frames are missing."""
-    with av.open(io.BytesIO(data), mode="r") as container:
+    with av.open(io.BytesIO(data), mode="r", format=_container(data)) as container:
         if not container.streams.video:
             raise BackendFailed("what came back holds no video, only other streams")
         stream = container.streams.video[0]
@@ -122,7 +137,14 @@ def _timed(data: bytes) -> Iterator[tuple[float, Frame]]:
         raise BackendFailed(f"the video that came back has {count} frames: no clip, which has at least two")
 
 
-def _resampled(timed: Iterator[tuple[float, Frame]], wanted: Wanted) -> Iterator[Frame]:
+def _average_rate(data: bytes) -> float:
+    """Frames a second over the whole video, as its index says; 0 where it says nothing."""
+    with av.open(io.BytesIO(data), mode="r", format=_container(data)) as container:
+        streams = container.streams.video
+        return float(streams[0].average_rate or 0) if streams else 0.0
+
+
+def _resampled(timed: Iterator[tuple[float, Frame]], wanted: Wanted, average: float) -> Iterator[Frame]:
     """Frames at the wanted rate. At (nearly) the same rate every frame once, whatever its time stamp."""
     earlier: list[tuple[float, Frame]] = []
     for each in timed:  # the rate is known from the first two
@@ -133,7 +155,8 @@ def _resampled(timed: Iterator[tuple[float, Frame]], wanted: Wanted) -> Iterator
         yield from (frame for _, frame in earlier)
         return
     step = earlier[1][0] - earlier[0][0]
-    same = step <= 0 or abs(step * wanted.fps - 1) <= _SAME_RATE
+    even = not average or abs(average * step - 1) <= _EVEN
+    same = step <= 0 or (even and abs(step * wanted.fps - 1) <= _SAME_RATE)
     rest = _chained(earlier, timed)
     if same:
         yield from (frame for _, frame in rest)
@@ -164,13 +187,17 @@ def _nearest(timed: Iterator[tuple[float, Frame]], fps: float) -> Iterator[Frame
 def _stacked(frames: Iterator[Frame], wanted: Wanted) -> Frames:
     """In one block, filled frame by frame: two of them would be gigabytes. Raises BackendFailed."""
     first = wanted.fit(next(frames))
+    if first.nbytes * (wanted.num_frames + SPARE_FRAMES) > MAX_BYTES:
+        raise BackendFailed(
+            f"the video that came back has frames of {first.shape[1]}x{first.shape[0]}, far larger than asked"
+        )
     block: Frames = np.empty((wanted.num_frames + SPARE_FRAMES, *first.shape), dtype=np.uint8)
     block[0], count = first, 1
     for frame in frames:
         fitted = wanted.fit(frame)
         if fitted.shape != first.shape:
             raise BackendFailed("the video that came back changes its size half-way")
-        if count == MAX_LONGER * (wanted.num_frames + SPARE_FRAMES):
+        if count == MAX_LONGER * (wanted.num_frames + SPARE_FRAMES) or count * first.nbytes > MAX_BYTES:
             raise BackendFailed(
                 f"the video that came back has more than {count} frames, asked for were {wanted.num_frames}"
             )

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from cliploop.vendor_faults import without_secrets
+from cliploop.vendor_faults import variable, without_secrets
 from cliploop.vendor_gemini import KEY_NAMES
 from generators.remote_clip import rule
 from generators.remote_window import Aspect, Fill
@@ -97,6 +97,11 @@ class VeoOptions(Record):
     limit_seconds: float = Field(default=1700.0, gt=0, description="After which a render is given up.")
     request_seconds: float = Field(default=60.0, gt=0, description="For one exchange with the server.")
     max_mebibytes: int = Field(default=512, ge=1, description="The largest video that is loaded.")
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _variable(cls, name: str) -> str:
+        return variable(name)
 
     @field_validator("base_url")
     @classmethod

@@ -13,7 +13,7 @@ from typing import Any, cast
 from cliploop.vendor_gemini import Access, GeminiApi
 from generators.remote import Bounded, Look, Patience, RenderEmpty, RenderFiltered, Watch
 from generators.veo_options import VeoOptions
-from orchestrator.errors import BackendFailed, BackendMisconfigured, CliploopError
+from orchestrator.errors import BackendFailed, BackendMisconfigured, CliploopError, SubmissionUnknown
 
 RENDERED_SHARE = 0.95  # of the progress; Veo itself tells none
 _BLOCKED = re.compile(r"(?i)responsible ai|safety|sensitive|violat|blocked|prohibited|usage guidelines")
@@ -26,6 +26,10 @@ class VeoServer:
         self._options = options
         access = Access("veo", options.base_url, options.key_names, options.ca_file)
         self._api = GeminiApi(access, options.request_seconds)
+        self._api.files.seconds, self._api.files.max_bytes = (
+            options.limit_seconds,
+            (options.max_mebibytes + 1) << 20,
+        )
 
     def close(self) -> None:
         self._api.close()
@@ -48,6 +52,8 @@ class VeoServer:
         operation = self._guarded(
             lambda: generate(model=given.model, source=source, config=config), submitting=True
         )
+        if isinstance(operation.name, str) and not operation.name.isprintable():
+            raise SubmissionUnknown(f"{self._place}: it gave an id that is none; a render may have begun")
         if not operation.name:
             raise BackendMisconfigured(
                 f"{self._place}: it answered a submission without an operation's name: is base_url a Gemini API?"
@@ -66,6 +72,12 @@ class VeoServer:
         return self._downloaded(video, name, watch)
 
     def _look(self, name: str) -> Look:
+        try:
+            return self._looked(name)
+        except (AttributeError, TypeError, ValueError, KeyError) as error:
+            raise self._api.nonsense(error) from error
+
+    def _looked(self, name: str) -> Look:
         asked = self._api.types.GenerateVideosOperation(name=name)
         operation: Any = self._guarded(lambda: self._api.client.operations.get(asked), name=name)
         if not operation.done:
@@ -95,7 +107,11 @@ class VeoServer:
         written = _Written(self._options.max_mebibytes << 20, watch)
 
         def load() -> bytes:
-            self._api.client.files.download(file=video, destination=written)
+            self._api.files.loading = True
+            try:
+                self._api.client.files.download(file=video, destination=written)
+            finally:
+                self._api.files.loading = False
             return written.whole
 
         return self._guarded(load, name=name)

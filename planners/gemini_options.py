@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, cast
 
 from pydantic import Field, field_validator, model_validator
 
-from cliploop.vendor_faults import without_secrets
+from cliploop.vendor_faults import variable, without_secrets
 from cliploop.vendor_gemini import KEY_NAMES, Access
 from orchestrator.errors import BackendMisconfigured
 from orchestrator.records import Spend
@@ -97,6 +97,11 @@ class GeminiOptions(VlmOptions):
     ca_file: str = Field(
         default="", description="Certificates (PEM) that HTTPS is verified by, beside the usual."
     )
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _variable(cls, name: str) -> str:
+        return variable(name)
 
     @field_validator("base_url")
     @classmethod

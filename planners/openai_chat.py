@@ -13,7 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from cliploop.vendor_faults import Refusal, connection_fault, is_of_http, place, told, trust
+from cliploop.vendor_faults import (
+    Refusal,
+    bounded,
+    connection_fault,
+    is_of_http,
+    place,
+    told,
+    trust,
+)
 from cliploop.vendor_keys import key_from
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, CliploopError, ReplyBlocked
 from planners.openai_compatible_options import OpenAICompatibleOptions
@@ -65,7 +73,11 @@ class Exchange:
     def answer(self) -> Mapping[str, Any]:
         """The server's object. Raises Unfit, BackendUnavailable, BackendMisconfigured, ReplyBlocked."""
         openai, key = require_usable(self.options)
-        http = openai.DefaultHttpxClient(verify=trust(self.options.ca_file), follow_redirects=False)
+        http = openai.DefaultHttpxClient(
+            verify=trust(self.options.ca_file),
+            follow_redirects=False,
+            event_hooks={"response": [self._bounded]},
+        )
         with openai.OpenAI(
             base_url=self.options.base_url,
             api_key=key or "none",
@@ -83,10 +95,22 @@ class Exchange:
             except CliploopError:
                 raise
             except Exception as error:
-                if not is_of_http(error):
-                    raise
-                raise self._broken(error) from None
-        return self._object(data, kind, key)
+                if is_of_http(error):
+                    raise self._broken(error) from None
+                raise self._nonsense(error, key) from error
+        try:
+            return self._object(data, kind, key)
+        except (ValueError, TypeError, RecursionError, OverflowError) as error:
+            raise self._nonsense(error, key) from error
+
+    def _bounded(self, response: Any) -> None:
+        bounded(response, self.until, MAX_REPLY_BYTES + (1 << 20))  # an error's body too
+
+    def _nonsense(self, error: Exception, key: str) -> BackendUnavailable:
+        """What cannot be made sense of is the server's fault."""
+        return BackendUnavailable(
+            f"{self._place}: its answer cannot be read ({type(error).__name__}: {told(error, key)})"
+        )
 
     def _loaded(self, client: Any, openai: Any) -> tuple[bytes, str]:
         """Body and content type; a server that trickles is not waited for without end."""

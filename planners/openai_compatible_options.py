@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from cliploop.vendor_faults import without_secrets
+from cliploop.vendor_faults import variable, without_secrets
 from planners.vlm_options import VlmOptions
 
 _OURS = ("messages", "model", "stream", "n")
@@ -49,6 +49,11 @@ class OpenAICompatibleOptions(VlmOptions):
     extra_body: dict[str, JsonValue] = Field(
         default_factory=dict, description="More fields of each request, such as {top_k = 20}."
     )
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _variable(cls, name: str) -> str:
+        return variable(name)
 
     @field_validator("base_url")
     @classmethod

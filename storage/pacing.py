@@ -18,7 +18,7 @@ from orchestrator.pacing import InProcess, Rate, Turn
 
 PREFIX = "cliploop:pace:"
 ANSWER_SECONDS = 2.0
-AWAY_SECONDS = 15.0  # a broker that did not answer is left alone for so long
+AWAY_SECONDS = 1.0  # a broker that did not answer is left alone for so long
 _KEPT_AFTER_SECONDS = 600.0
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cliploop.vendor_faults import Refusal, place, retry_after, told, trust, without_secrets
+from cliploop.vendor_faults import Refusal, place, retry_after, told, trust, variable, without_secrets
 from orchestrator.errors import BackendMisconfigured, BackendUnavailable, SubmissionUnknown
 
 
@@ -89,3 +89,22 @@ def test_a_gateway_that_gave_up_may_have_passed_a_submission_on() -> None:
 def test_what_is_too_large_names_the_option_that_makes_it_smaller() -> None:
     fault = Refusal("http://box/v1", 413, "too big", {}, "KEY", size_option="max_image_side").fault()
     assert str(fault) == "http://box/v1: what was sent is too large for it (413: too big): lower max_image_side"
+
+
+def test_a_key_with_markup_in_it_is_hidden_too() -> None:
+    assert "secret" not in told("refused: sk-<b>secret</b> is none", "sk-<b>secret</b>")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://bob:hunter2/x@h/v1", "http://h:99999/v1", "http://h:x/v1", "http://h\n/v1", "http://[::1/v1"]
+)
+def test_what_is_no_address_is_refused_without_being_repeated(url: str) -> None:
+    with pytest.raises(ValueError, match="must be an address") as refused:
+        without_secrets(url)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_key_in_place_of_a_variables_name_is_refused_without_being_repeated() -> None:
+    with pytest.raises(ValueError, match="must be the name of an environment variable") as refused:
+        variable("sk-secret")
+    assert "secret" not in str(refused.value)

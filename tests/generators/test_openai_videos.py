@@ -218,7 +218,8 @@ CONTENTS: dict[str, Callable[[bytes], Reply]] = {
     "HTML page": lambda _data: as_html(),
     "JSON": lambda _data: as_json({"error": "no"}),
     "is cut": lambda data: mp4(data[: len(data) // 2]),
-    "cannot be decoded": lambda _data: mp4(bytes(5000)),
+    "no video of a known kind": lambda _data: mp4(bytes(5000)),
+    "has no index": lambda _data: mp4(b"\0\0\0\x10ftypisom" + bytes(5000)),
     "larger than 2 MiB": lambda _data: mp4(bytes(3 << 20)),
 }
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import time
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import av
@@ -153,3 +156,46 @@ def test_a_shot_at_another_rate_gets_the_shortest_duration_that_holds_it() -> No
     generator: Any = Slow()
     for num_frames, fps, seconds in ((96, 24, 4), (130, 24, 6), (33, 16, 4), (81, 16, 6), (400, 16, 8)):
         assert duration([4, 6, 8], studio.shot(generator, num_frames=num_frames, fps=fps), able) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"ffconcat version 1.0\nfile local.mp4\n",
+        b"v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video 55555 RTP/AVP 96\n",
+        b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nlocal.mp4\n",
+    ],
+)
+def test_a_playlist_or_an_address_is_no_video_and_opens_nothing(
+    text: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("local.mp4").write_bytes(encoded(numbered(5), 16))
+    began = time.monotonic()
+    with pytest.raises(BackendFailed, match="no video of a known kind"):
+        clip_frames(text, Wanted(16, 5, same))
+    assert time.monotonic() - began < 5
+
+
+def test_frames_far_larger_than_asked_are_refused_before_they_fill_the_memory() -> None:
+    frame = np.zeros((4096, 4096, 3), np.uint8)
+    data = encoded(iter([frame] * 2), 16)
+    with pytest.raises(BackendFailed, match="frames of 4096x4096, far larger than asked"):
+        clip_frames(data, Wanted(16, 81, same))
+
+
+def test_a_rate_that_changes_is_judged_by_the_whole_video() -> None:
+    file = io.BytesIO()
+    opened: Any = av.open(file, "w", format="mp4")
+    with opened as container:
+        stream: Any = container.add_stream("libx264", rate=16, options={"crf": "8"})
+        stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
+        for number, at in enumerate((0, 1, 8, 16, 24, 32)):  # sixteenths of a second
+            shown: Any = av.VideoFrame.from_ndarray(numbered(6)[number], format="rgb24")
+            shown.pts, shown.time_base = at, Fraction(1, 16)
+            container.mux(stream.encode(shown))
+        container.mux(stream.encode())
+    found = numbers(clip_frames(file.getvalue(), Wanted(16, 33, same)))
+    assert 28 <= len(found) <= 33, "two seconds, not six frames"
+    assert found == sorted(found)
+    assert found.count(2) > 4

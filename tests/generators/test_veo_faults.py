@@ -21,7 +21,7 @@ from orchestrator.errors import (
 )
 from tests.end_to_end.places import free_port
 from tests.generators.certificates import self_signed
-from tests.generators.loopback import Reply, as_html, as_json, served
+from tests.generators.loopback import Reply, Request, as_html, as_json, served
 from tests.generators.vendor_clips import Heard, Studio, render
 from tests.generators.veo_server import VeoServer, refusal
 
@@ -187,3 +187,41 @@ def test_a_download_that_breaks_off_is_loaded_again_by_the_operation(server: Veo
     name = "models/veo-3.1-generate-preview/operations/op1"
     assert len(render(veo, studio.shot(veo, num_frames=96), resume=name)) == 96
     assert server.count("submit") == 1
+
+
+@pytest.mark.parametrize("status", [302, 307, 308])
+@pytest.mark.parametrize("kind", ["submit", "look", "load"])
+def test_the_key_goes_to_no_other_host_wherever_a_redirect_leads(
+    server: VeoServer, address: str, kind: str, status: int
+) -> None:
+    studio = Studio()
+    generator = build("veo", {"base_url": address, "poll_seconds": 0.001, "filtered_retries": 0}, studio.reader)
+    shot = studio.shot(generator, num_frames=96)
+
+    class Elsewhere:
+        def __init__(self) -> None:
+            self.asked: list[Request] = []
+
+        def answer(self, request: Request) -> Reply:
+            self.asked.append(request)
+            return Reply(404)
+
+    elsewhere = Elsewhere()
+    with served(elsewhere) as other:
+        to = {"location": f"{other.replace('127.0.0.1', 'localhost')}/x"}
+        server.faults[kind] = [Reply(status, b"", to)] * 9
+        with pytest.raises(CliploopError):
+            render(generator, shot)
+    assert not [request for request in elsewhere.asked if "x-goog-api-key" in request.headers or request.body]
+    assert kind == "load" or not elsewhere.asked
+
+
+@pytest.mark.parametrize("body", [b"5", b"[" * 100_000, b'{"name": 5}', b'{"name": {}}', b'{"name": ["a"]}'])
+def test_a_submission_whose_answer_is_nonsense_may_have_begun(
+    server: VeoServer, address: str, body: bytes
+) -> None:
+    studio = Studio()
+    generator = build("veo", {"base_url": address, "poll_seconds": 0.001}, studio.reader)
+    server.faults["submit"] = [Reply(200, body, {"content-type": "application/json"})]
+    with pytest.raises((SubmissionUnknown, BackendMisconfigured)):
+        render(generator, studio.shot(generator, num_frames=96))
