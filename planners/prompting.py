@@ -56,8 +56,11 @@ NEEDED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 _PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _HEADING = re.compile(r"^# (\w+)[ \t]*$", re.MULTILINE)
 # What servers' chat templates, or models, may take for the end of a turn, for a picture, or for a thought.
-_TAG = re.compile(r"<(?=[|/!\w])|\[(?=/?(?:INST|SYSTEM|TOOL|IMG|AVAILABLE)\w*\])")
-_BRACKETS = {"<": "‹", "[": "("}
+_TAG = re.compile(
+    r"<(?=[|｜/!\w])|\[(?=/?(?:[A-Z][A-Z_]+\w*|gMASK)\])"  # <|im_end|>, <｜User｜>, [INST], [THINK], [gMASK]
+    r"|\](?=~\w+\])|\[(?=\w+~\[)|◁(?=/?\w+▷)"  # ]~b], [e~[, ◁think▷
+)
+_BRACKETS = {"<": "‹", "[": "(", "]": ")", "◁": "‹"}
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from planners.doubts import (
 from planners.lenient_json import MAX_LENGTH, Found, Value, clean, find
 
 MAX_REASON = 2000  # characters of a reason that are kept
+_ENUM = re.compile(r"^(?:\w+\.)?finish_?reason[._]")  # `FinishReason.STOP`, `FINISH_REASON_STOP`
 FINISHED = frozenset({"stop", "end_turn", "stop_sequence", "eos", "eos_token", "completed"})
 CUT = frozenset({"max_tokens", "length", "max_output_tokens"})
 BLOCKED = frozenset(
@@ -197,7 +198,7 @@ def parse_assessment(text: str | None, finish_reason: str | None) -> Assessment:
 
 def _read(text: str | None, finish_reason: str | None) -> Found:
     """The objects of a finished reply, thoughts left out."""
-    finish = (finish_reason or "").rsplit(".", 1)[-1].strip().casefold().removeprefix("finish_reason_")
+    finish = _ENUM.sub("", (finish_reason or "").strip().casefold())
     if finish in BLOCKED:
         raise ReplyBlocked(f"a safety filter withheld the reply ({finish_reason})", raw=text or "")
     if finish not in FINISHED:

@@ -289,3 +289,13 @@ def test_no_text_makes_a_parser_crash(text: str) -> None:
     assert parse_choice(text, "STOP", 3).index == 0
     with pytest.raises(ReplyUnreadable):
         parse_plan(text, "STOP")
+
+
+@pytest.mark.parametrize("finish", ["unfinished.stop", "not_stop", "stop.later", "error: stop", "STOP.length"])
+def test_an_end_that_only_looks_like_one_accepts_nothing(finish: str) -> None:
+    whole = (
+        '{"reason": "As planned.", "verdict": "accept", "action_executed": true, "progress": "complete",'
+        ' "confidence": "high", "failure": "none", "suggestion": "", "good_fraction": 1.0}'
+    )
+    assert parse_verdict(whole, "FinishReason.STOP").decision == "accept"
+    assert parse_verdict(whole, finish).decision == "unclear"
