@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from cliploop.vendor_faults import variable, without_secrets
 from generators.remote_clip import rule
@@ -88,6 +88,15 @@ class OpenAIVideosOptions(Record):
             rule(_numbers(text))
         return text
 
+    @model_validator(mode="after")
+    def _consistent(self) -> OpenAIVideosOptions:
+        if self.max_side < self.min_side:
+            raise ValueError("max_side cannot be less than min_side")
+        first = self.frame_offset + -(-(self.min_frames - self.frame_offset) // self.frame_step) * self.frame_step
+        if first > self.max_frames:
+            raise ValueError("frame_step has no number of frames between min_frames and max_frames")
+        return self
+
     @property
     def frame_sizes(self) -> list[Size]:
         """The only ones; empty: any."""
@@ -104,7 +113,8 @@ def sizes_of(text: str) -> list[Size]:
     found: list[Size] = []
     for part in filter(None, (each.strip() for each in text.split(","))):
         width, _, height = part.partition("x")
-        if not (width.isdigit() and height.isdigit() and int(width) and int(height)):
+        sides = [side if side.isascii() and side.isdigit() and len(side) < 6 else "0" for side in (width, height)]
+        if not all(map(int, sides)):
             raise ValueError("sizes are written like 1280x720,720x1280")
         found.append(Size(width=int(width), height=int(height)))
     return found
@@ -112,6 +122,6 @@ def sizes_of(text: str) -> list[Size]:
 
 def _numbers(text: str) -> list[int]:
     parts = [each.strip() for each in text.split(",")]
-    if not all(part.isdigit() and int(part) for part in parts):
+    if not all(part.isascii() and part.isdigit() and len(part) < 6 and int(part) for part in parts):
         raise ValueError("durations are whole seconds, written like 4,8,12")
     return [int(part) for part in parts]

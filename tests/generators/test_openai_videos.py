@@ -321,3 +321,21 @@ def test_options_are_checked_where_they_are_given() -> None:
         build("openai_videos", {"base_url": "http://a/v1", "sizes": "720p"}, None)
     with pytest.raises(BackendMisconfigured, match="evenly"):
         build("openai_videos", {"base_url": "http://a/v1", "seconds": "4,6,12"}, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"min_frames": 500, "max_frames": 5}, "no number of frames between min_frames and max_frames"),
+        ({"frame_step": 10**9}, "no number of frames between min_frames and max_frames"),
+        ({"min_side": 500, "max_side": 100}, "max_side cannot be less than min_side"),
+        ({"sizes": "²x3"}, "sizes are written like"),
+        ({"sizes": "99999999x99999999"}, "sizes are written like"),
+        ({"seconds": "9" * 400}, "durations are whole seconds"),
+        ({"api_key_env": "sk-secret"}, "must be the name of an environment variable"),
+    ],
+)
+def test_options_that_contradict_or_are_none_are_refused_by_name(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(BackendMisconfigured, match=says) as refused:
+        build("openai_videos", {"base_url": "http://127.0.0.1:9/v1", **options}, None)
+    assert "secret" not in str(refused.value)
