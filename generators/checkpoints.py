@@ -209,8 +209,8 @@ def _json(path: Path) -> Mapping[str, Any]:
 def _parsed(path: Path) -> Any:
     """Raises BackendMisconfigured that names the file."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            raise _incomplete(path, "there is no such file")
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise _incomplete(path, "there is no such file") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _incomplete(path, f"it cannot be read ({first_line(error)})") from error

@@ -192,23 +192,39 @@ def _require_experts(checkpoint: Checkpoint, family: Family) -> None:
 
 def _require_channels(checkpoint: Checkpoint) -> None:
     """The transformers take what the VAE and the text encoder make: 2z + 4 channels, or z of TI2V 5B."""
-    latent = int(checkpoint.config("vae").get("z_dim", 16))
+    latent = _number(
+        checkpoint.folder / "vae" / "config.json", checkpoint.config("vae").get("z_dim", 16), "z_dim"
+    )
     expands = bool(checkpoint.index.get("expand_timesteps"))
     into = latent if expands else 2 * latent + 4
     text = checkpoint.config("text_encoder").get("d_model")
+    encoder = checkpoint.folder / "text_encoder" / "config.json"
     for part in sorted(name for name in checkpoint.parts if name.startswith("transformer")):
         config, where = checkpoint.config(part), checkpoint.folder / part / "config.json"
         _require_same(where, config, "in_channels", into, f"{checkpoint.folder / 'vae'} makes {latent}")
         _require_same(where, config, "out_channels", latent, f"{checkpoint.folder / 'vae'} takes {latent}")
         if text is not None:
             _require_same(
-                where, config, "text_dim", int(text), f"{checkpoint.folder / 'text_encoder'} makes {text}"
+                where,
+                config,
+                "text_dim",
+                _number(encoder, text, "d_model"),
+                f"{checkpoint.folder / 'text_encoder'} makes {text}",
             )
+
+
+def _number(where: Path, given: Any, key: str) -> int:
+    """Raise BackendMisconfigured for a value that is none."""
+    if not isinstance(given, int):
+        raise BackendMisconfigured(
+            f"{where}: {key} is {str(given)[:40]!r}, no number; get the checkpoint anew, whole"
+        )
+    return given
 
 
 def _require_same(where: Path, config: Any, key: str, wanted: int, why: str) -> None:
     given = config.get(key)
-    if given is not None and int(given) != wanted:
+    if given is not None and _number(where, given, key) != wanted:
         remedy = "a text-to-video transformer" if key == "in_channels" else "a component of another model"
         raise BackendMisconfigured(
             f"{where}: {key} is {given} and must be {wanted} ({why}): this is {remedy}; get the checkpoint anew,"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -127,6 +128,22 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "the text encoder of another model": (
         lambda at: edited(at / "text_encoder" / "config.json", d_model=24),
         r"transformer/config\.json: text_dim is 16 and must be 24",
+    ),
+    "a size that is no number": (
+        lambda at: edited(at / "vae" / "config.json", z_dim=[16]),
+        r"vae/config\.json: z_dim is '\[16\]', no number",
+    ),
+    "a channel count that is no number": (
+        lambda at: edited(at / "transformer" / "config.json", in_channels="x"),
+        r"transformer/config\.json: in_channels is 'x', no number",
+    ),
+    "a nest": (
+        lambda at: (at / "vae" / "config.json").write_text('{"a": ' + "[" * 100_000),
+        r"vae/config\.json: it cannot be read",
+    ),
+    "a pipe": (
+        lambda at: ((at / "vae" / "config.json").unlink(), os.mkfifo(at / "vae" / "config.json")),
+        r"vae/config\.json: there is no such file",
     ),
     "another pipeline": (
         lambda at: edited(at / INDEX, _class_name="StableDiffusionPipeline"),
