@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from orchestrator.plain import storable
+from orchestrator.plain import encodable
 from orchestrator.records import Spend, WaitReason
 
 
@@ -28,8 +28,8 @@ class CliploopError(Exception):
     """
 
     def __init__(self, message: str = "", *, outside: str = "") -> None:
-        super().__init__(storable(message))
-        self._outside = storable(outside)
+        super().__init__(encodable(message))
+        self._outside = encodable(outside)
 
     @property
     def outside(self) -> str:

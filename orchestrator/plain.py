@@ -1,4 +1,4 @@
-"""Text that can be written down: as UTF-8, and into a database."""
+"""Text that can be written down as UTF-8."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ UNKNOWN = "\ufffd"
 def encodable(text: str) -> str:
     """The text with lone surrogates replaced: with one, nothing that holds it can be stored."""
     return text if text.isascii() else _LONE.sub(UNKNOWN, text)
-
-
-def storable(text: str) -> str:
-    """And without NUL characters, which PostgreSQL takes in no text."""
-    return encodable(text).replace("\0", UNKNOWN)
 
 
 def all_encodable(value: Any) -> Any:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.errors import BackendFailed, ReplyUnreadable
-from orchestrator.plain import encodable, storable
+from orchestrator.plain import encodable
 from orchestrator.records import Answer, Asked, Plan, Spend, Token, Verdict
 
 ODD = "a\ud800b\udfff"
@@ -16,7 +16,6 @@ ANY = st.text(st.characters(exclude_categories=()))
 @given(ANY)
 def test_every_text_becomes_one_that_can_be_encoded_and_good_ones_stay(text: str) -> None:
     assert encodable(text).encode().decode() == encodable(text)
-    assert b"\0" not in storable(text).encode()
     if "\ufffd" not in encodable(text):
         assert encodable(text) == text
 
@@ -33,6 +32,6 @@ def test_records_of_what_servers_say_can_be_written_down() -> None:
     assert answer.value.instruction == "a\ufffdb\ufffd"
 
 
-def test_messages_of_errors_can_be_stored_in_any_database() -> None:
-    for error in (BackendFailed(f"{ODD}\0"), ReplyUnreadable(f"{ODD}\0")):
-        assert str(error) == "a\ufffdb\ufffd\ufffd"
+def test_messages_of_errors_can_be_stored() -> None:
+    for error in (BackendFailed(ODD), ReplyUnreadable(ODD)):
+        assert str(error) == "a\ufffdb\ufffd"
